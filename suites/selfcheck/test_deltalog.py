@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lakerace import deltalog
 from lakerace.observe import Commit
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6}
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
 VECTOR_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 
@@ -52,14 +54,14 @@ def test_commits_after_a_version(table: Path) -> None:
                transactions=("q=7",)),
     )
     first = deltalog.read_commits(table, -1)[0]
-    assert first.metadata and first.protocol
+    assert (first.metadata, first.protocol) == (True, True)
     assert set(deltalog.commit_infos(table, 0)) == {1, 2}
 
 
 def test_versions_sort_by_number_and_other_files_are_no_entries(table: Path) -> None:
     entry(table, 10)
-    lay(table, "_delta_log/00000000000000000011.crc", "_delta_log/00000000000000000000.00000000000000000011.compacted.json",
-        "_delta_log/_commits/00000000000000000012.uuid.json")
+    lay(table, "_delta_log/00000000000000000011.crc", "_delta_log/_commits/00000000000000000012.uuid.json",
+        "_delta_log/00000000000000000000.00000000000000000011.compacted.json")
     assert deltalog.latest_version(table) == 10
     assert [commit.version for commit in deltalog.read_commits(table, -1)] == [0, 1, 10]
 
@@ -147,7 +149,8 @@ def test_history_row_keeps_counts_and_tells_no_predicate_from_an_empty_one() -> 
     }
     row = deltalog.history_row(4, info)
     assert row.metrics == {"numUpdatedRows": "1", "num_added_files": "2", "numDeletionVectorsAdded": "1"}
-    assert (row.readVersion, row.isolationLevel, row.isBlindAppend, row.predicate) == (3, "Serializable", False, "(id = 1)")
+    assert (row.readVersion, row.isolationLevel, row.isBlindAppend) == (3, "Serializable", False)
+    assert row.predicate == "(id = 1)"
     assert deltalog.history_row(4, {"operation": "WRITE"}).predicate is None
     assert deltalog.history_row(4, {"operationParameters": {"predicate": "[]"}}).predicate == "[]"
 
@@ -162,16 +165,16 @@ def test_write_serializable_is_written_into_every_metadata_action(table: Path) -
         "_delta_log/00000000000000000001.checkpoint.parquet", "_delta_log/_last_checkpoint")
     before = deltalog.actions(table, 1)
     deltalog.set_write_serializable(table)
-    configured = [action["metaData"]["configuration"] for version in (0, 2) for action in deltalog.actions(table, version)
-                  if "metaData" in action]
+    found = [action for version in (0, 2) for action in deltalog.actions(table, version)]
+    configured = [action["metaData"]["configuration"] for action in found if "metaData" in action]
     assert configured == [{"delta.appendOnly": "false", "delta.isolationLevel": "WriteSerializable"},
                           {"delta.isolationLevel": "WriteSerializable"}]
     assert deltalog.actions(table, 1) == before
     assert sorted(found.suffix for found in (table / "_delta_log").iterdir()) == [".json"] * 3
 
 
-def commit(version: int, *, added: tuple[str, ...] = (), removed: tuple[str, ...] = (), used: tuple[str, ...] = ()) -> Commit:
-    return Commit(version=version, operation="X", added=added, removed=removed, transactions=used)
+def commit(version: int, *, used: tuple[str, ...] = (), **files: tuple[str, ...]) -> Commit:
+    return Commit(version=version, operation="X", transactions=used, **files)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def commit(version: int, *, added: tuple[str, ...] = (), removed: tuple[str, ...
         ([commit(1, removed=("a",)), commit(2, removed=("a",))], ("version 2 removes a, which version 1 had removed",)),
         ([commit(1, added=("a", "a"))], ("version 1 adds a 2 times",)),
         ([commit(1, used=("q=1",)), commit(2, used=("q=1",))],
-         ("version 2 uses transaction q=1, which version 1 had used",)),
+         ("version 2 uses transaction q=1, as version 1 had",)),
     ],
     ids=["clean", "restored", "re-added", "removed twice", "listed twice", "transaction twice"],
 )
