@@ -1,0 +1,298 @@
+"""Every form in which a conflict reaches Python, and every form that only looks like one. No Spark, no JVM."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from lakerace.conflicts import (
+    APPEND,
+    ATTEMPTS,
+    DELETE_DELETE,
+    DELETE_READ,
+    KINDS,
+    METADATA,
+    PROTOCOL,
+    TRANSACTION,
+    WRITE,
+    Conflict,
+    classify,
+)
+
+SPARK_KINDS = [kind for kind in KINDS.values() if kind.condition]
+
+
+def python_class(name: str, module: str, *bases: type[Exception]) -> type[Exception]:
+    return type(name, bases or (Exception,), {"__module__": module})
+
+
+class JavaClass:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def getName(self) -> str:  # noqa: N802
+        return self._name
+
+
+class Throwable:
+    """A Java throwable as py4j shows it; ``answers`` are its getters, and a getter it lacks is an error."""
+
+    def __init__(self, name: str, cause: Throwable | None = None, **answers: Any) -> None:
+        self._name, self._cause, self._answers = name, cause, answers
+
+    def getClass(self) -> JavaClass:  # noqa: N802
+        return JavaClass(self._name)
+
+    def getCause(self) -> Throwable | None:  # noqa: N802
+        return self._cause
+
+    def getMessage(self) -> str | None:  # noqa: N802
+        return self._answers.get("getMessage", "boom")  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._answers:
+            raise RuntimeError(f"Method {name}([]) does not exist")
+        return lambda: self._answers[name]
+
+
+class DeadThrowable(Throwable):
+    def getClass(self) -> JavaClass:  # noqa: N802
+        raise ConnectionResetError("the JVM is gone")
+
+
+class SparkError(Exception):
+    """An exception with the getters of ``PySparkException``."""
+
+    __module__ = "pyspark.errors.exceptions.connect"
+
+    def __init__(self, text: str, condition: str | None = None, sqlstate: str | None = None, **parameters: str) -> None:
+        super().__init__(text)
+        self._condition, self._sqlstate, self._parameters = condition, sqlstate, parameters
+
+    def getCondition(self) -> str | None:  # noqa: N802
+        return self._condition
+
+    def getSqlState(self) -> str | None:  # noqa: N802
+        return self._sqlstate
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802
+        return self._parameters
+
+
+def with_java(error: Exception, throwable: Throwable, name: str = "lakerace_throwable") -> Exception:
+    setattr(error, name, throwable)
+    return error
+
+
+# Classic Spark: the Java throwable tells all.
+
+
+@pytest.mark.parametrize("kind", SPARK_KINDS, ids=lambda kind: kind.word)
+@pytest.mark.parametrize("package", ["io.delta.exceptions", "org.apache.spark.sql.delta"])
+@pytest.mark.parametrize("attribute", ["lakerace_throwable", "java_exception", "_origin"])
+def test_each_java_class_is_its_kind(kind: Any, package: str, attribute: str) -> None:
+    typed = python_class(kind.exception, "delta.exceptions.captured")("text")
+    found = classify(with_java(typed, Throwable(f"{package}.{kind.exception}"), attribute))
+    assert found is not None
+    assert (found.kind, found.root, found.surfaced) == (kind.word, f"{package}.{kind.exception}", kind.exception)
+    assert not found.wrapped
+
+
+def test_condition_sqlstate_and_parameters_come_from_the_throwable() -> None:
+    throwable = Throwable(
+        "io.delta.exceptions.ConcurrentAppendException", getCondition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT",
+        getSqlState="2D521", getMessageParameters={"version": 9, "operation": "UPDATE"},
+        getMessage="[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] ...",
+    )
+    assert classify(with_java(Exception("x"), throwable)) == Conflict(
+        kind=APPEND, surfaced="Exception", root="io.delta.exceptions.ConcurrentAppendException",
+        condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT", sqlstate="2D521",
+        parameters={"version": "9", "operation": "UPDATE"}, message="[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] ...",
+    )
+
+
+def test_older_spark_has_another_getter_for_the_condition() -> None:
+    condition = "DELTA_CONCURRENT_DELETE_READ"
+    throwable = Throwable("io.delta.exceptions.ConcurrentDeleteReadException", getErrorClass=condition)
+    found = classify(with_java(Exception("x"), throwable))
+    assert found is not None
+    assert (found.condition, found.sqlstate, found.parameters) == (condition, None, {})
+
+
+def test_a_conflict_deep_in_the_java_causes_is_found_and_said_to_be_wrapped() -> None:
+    inner = Throwable("io.delta.exceptions.ConcurrentDeleteReadException")
+    outer = Throwable("org.apache.spark.SparkException", Throwable("java.util.concurrent.ExecutionException", inner))
+    found = classify(with_java(python_class("SparkException", "pyspark.errors")("Job aborted"), outer))
+    assert found is not None
+    assert (found.kind, found.surfaced, found.wrapped) == (DELETE_READ, "SparkException", True)
+
+
+def test_the_outermost_conflict_of_the_java_causes_counts() -> None:
+    inner = Throwable("io.delta.exceptions.ConcurrentAppendException")
+    found = classify(with_java(Exception("x"), Throwable("io.delta.exceptions.MetadataChangedException", inner)))
+    assert found is not None
+    assert found.kind == METADATA
+
+
+def test_a_ring_of_java_causes_ends() -> None:
+    ring = Throwable("java.lang.RuntimeException")
+    ring._cause = ring
+    assert classify(with_java(Exception("x"), ring)) is None
+
+
+def test_a_java_class_of_that_name_from_elsewhere_is_no_conflict() -> None:
+    assert classify(with_java(Exception("x"), Throwable("com.example.ConcurrentWriteException"))) is None
+
+
+def test_a_dead_jvm_leaves_what_python_holds() -> None:
+    typed = python_class("ConcurrentAppendException", "delta.exceptions.captured")("text")
+    found = classify(with_java(typed, DeadThrowable("x")))
+    assert found is not None
+    assert (found.kind, found.condition) == (APPEND, None)
+
+
+# Python only: typed classes, Connect, text.
+
+
+@pytest.mark.parametrize("kind", SPARK_KINDS, ids=lambda kind: kind.word)
+def test_each_typed_python_class_is_its_kind_without_java(kind: Any) -> None:
+    base = python_class("DeltaConcurrentModificationException", "delta.exceptions.base")
+    found = classify(python_class(kind.exception, "delta.exceptions.connect", base)("text"))
+    assert found is not None
+    assert (found.kind, found.root) == (kind.word, f"io.delta.exceptions.{kind.exception}")
+
+
+def test_the_base_class_alone_is_a_write_conflict() -> None:
+    found = classify(python_class("DeltaConcurrentModificationException", "delta.exceptions.base")("text"))
+    assert found is not None
+    assert (found.kind, found.root) == (WRITE, "io.delta.exceptions.DeltaConcurrentModificationException")
+
+
+@pytest.mark.parametrize("kind", SPARK_KINDS, ids=lambda kind: kind.word)
+@pytest.mark.parametrize("sub", ["", ".WITHOUT_HINT"])
+def test_connect_tells_by_condition(kind: Any, sub: str) -> None:
+    found = classify(SparkError("text", f"{kind.condition}{sub}", "2D521", version="9"))
+    assert found is not None
+    assert (found.kind, found.condition, found.sqlstate) == (kind.word, f"{kind.condition}{sub}", "2D521")
+    assert found.root == f"io.delta.exceptions.{kind.exception}"
+    assert found.parameters == {"version": "9"}
+    assert found.wrapped
+
+
+def test_the_condition_is_read_from_the_text_when_no_getter_has_it() -> None:
+    found = classify(SparkError("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict ...\nsecond line"))
+    assert found is not None
+    assert (found.kind, found.condition) == (APPEND, "DELTA_CONCURRENT_APPEND.WITHOUT_HINT")
+    assert "\n" not in found.message
+
+
+def test_the_class_is_read_from_the_text_of_a_wrapping_error() -> None:
+    text = "An error occurred while calling o1.sql.\n: io.delta.exceptions.ConcurrentDeleteReadException: files ..."
+    found = classify(python_class("Py4JJavaError", "py4j.protocol")(text))
+    assert found is not None
+    assert (found.kind, found.root) == (DELETE_READ, "io.delta.exceptions.ConcurrentDeleteReadException")
+
+
+def test_a_conflict_that_caused_another_exception_is_found() -> None:
+    def fail(*, explicit: bool) -> None:
+        try:
+            raise python_class("ConcurrentTransactionException", "delta.exceptions.captured")("text")
+        except Exception as error:
+            if explicit:
+                raise ValueError("job failed") from error
+            raise ValueError("job failed")  # noqa: B904
+
+    for explicit in (True, False):
+        with pytest.raises(ValueError, match="job failed") as caught:
+            fail(explicit=explicit)
+        found = classify(caught.value)
+        assert found is not None
+        assert (found.kind, found.surfaced, found.rerun_can_help) == (TRANSACTION, "ValueError", False)
+
+
+def test_a_context_that_was_cut_off_is_not_followed() -> None:
+    error = ValueError("unrelated")
+    error.__context__ = python_class("ConcurrentAppendException", "delta.exceptions.captured")("text")
+    assert classify(error) is not None
+    error.__suppress_context__ = True
+    assert classify(error) is None
+
+
+def test_a_ring_of_python_causes_ends() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert classify(first) is None
+
+
+# delta-rs: one class, and a text.
+
+_LOST = "Failed to commit transaction: "
+DELTA_RS = (
+    (APPEND, _LOST + "Commit failed: a concurrent transactions added new data.\nHelp: This transaction's query ..."),
+    (DELETE_READ, _LOST + "Commit failed: a concurrent transaction deleted data this operation read.\nHelp: ..."),
+    (DELETE_DELETE,
+     _LOST + "Commit failed: a concurrent transaction deleted the same data your transaction deletes.\nHelp: you ..."),
+    (METADATA, _LOST + "Metadata changed since last commit."),
+    (PROTOCOL, _LOST + "Protocol changed since last commit: required read/write 3/7, current read/write 1/2"),
+    (PROTOCOL, _LOST + "Protocol changed since last commit: protocol changed"),
+    (TRANSACTION, _LOST + "Concurrent transaction failed."),
+    (ATTEMPTS, _LOST + "0"),
+    (ATTEMPTS, _LOST + "15"),
+)
+
+
+@pytest.mark.parametrize(("word", "text"), DELTA_RS)
+def test_delta_rs_texts(word: str, text: str) -> None:
+    found = classify(python_class("CommitFailedError", "_internal")(text))
+    assert found is not None
+    assert (found.kind, found.surfaced, found.root) == (word, "CommitFailedError", "CommitFailedError")
+    assert (found.condition, found.sqlstate) == (None, None)
+    assert "\n" not in found.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        ValueError("a concurrent transaction deleted data this operation read"),
+        KeyError("ConcurrentAppendException"),
+        python_class("CommitFailedError", "_internal")("Unsupported table features required: [RowTracking]"),
+        python_class("DeltaError", "_internal")("Failed to commit transaction: disk full"),
+        python_class("ConcurrentWriteException", "some.queue")("two writers"),
+        python_class("CommitFailedError", "kafka.errors")("group has rebalanced"),
+        SparkError("[TABLE_OR_VIEW_NOT_FOUND] no such table", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+        SparkError("[DELTA_CONCURRENT_APPENDIX] no such condition", "DELTA_CONCURRENT_APPENDIX"),
+        with_java(Exception("x"), Throwable("org.apache.spark.sql.AnalysisException")),
+        with_java(Exception("x"), DeadThrowable("x")),
+        KeyboardInterrupt(),
+    ],
+    ids=lambda error: re.sub(r"\W+", "-", repr(error))[:60],
+)
+def test_what_is_no_conflict(error: BaseException | None) -> None:
+    assert classify(error) is None
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text without a JVM")
+
+
+class MisleadingError(SparkError):
+    def getMessageParameters(self) -> Any:  # noqa: N802
+        return ["not", "a", "mapping"]
+
+
+def test_it_never_raises() -> None:
+    assert classify(UnprintableError()) is None
+    found = classify(MisleadingError("text", "DELTA_CONCURRENT_APPEND"))
+    assert found is not None
+    assert (found.kind, found.parameters) == (APPEND, {})
+
+
+def test_every_kind_says_what_it_means_and_whether_a_rerun_helps() -> None:
+    for word, kind in KINDS.items():
+        found = Conflict(kind=word, surfaced="X", root=f"io.delta.exceptions.{kind.exception}")
+        assert found.meaning
+        assert found.rerun_can_help is (word != TRANSACTION)
