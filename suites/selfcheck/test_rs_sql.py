@@ -1,0 +1,306 @@
+"""Spark SQL as ``deltalake`` calls: each statement form on a small table of its own, and what has no counterpart."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+deltalake = pytest.importorskip("deltalake")
+
+from lakerace import deltalog  # noqa: E402
+from lakerace.conflicts import classify  # noqa: E402
+from lakerace.drivers.stale_handle import StaleHandle  # noqa: E402
+from lakerace.engines import Unsteerable, rs_sql  # noqa: E402
+from lakerace.race import Statement, Write  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DAY, NEXT = datetime.date(2026, 8, 11), datetime.date(2026, 8, 12)
+SETUP = "CREATE TABLE {t} (id BIGINT, eventDate DATE, note STRING) USING delta PARTITIONED BY (eventDate)"
+ROWS = [(1, DAY, "a"), (2, DAY, "b"), (3, NEXT, "c")]
+
+
+class Table:
+    """A table with the three rows of ``ROWS`` and its own ``{other}`` (id 3 and 4)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path / "t"
+        self._other = path / "other"
+        for made, rows in ((self.path, ROWS), (self._other, [(3, NEXT, "o"), (4, NEXT, "o")])):
+            rs_sql.create(made, SETUP, self.other)
+            values = ", ".join(f"({i}, DATE'{day}', '{note}')" for i, day, note in rows)
+            rs_sql.prepare(f"INSERT INTO {{t}} VALUES {values}", deltalake.DeltaTable(made), self.other)()
+
+    def other(self) -> Any:
+        return deltalake.DeltaTable(self._other)
+
+    def run(self, does: str | Write, handle: Any = None) -> list[tuple[Any, ...]]:
+        """Run ``does`` and give the rows, sorted by id."""
+        rs_sql.prepare(does, handle or deltalake.DeltaTable(self.path), self.other)()
+        return self.rows()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        found = deltalake.DeltaTable(self.path).to_pyarrow_table()
+        return sorted((tuple(row.values()) for row in found.to_pylist()), key=lambda row: row[0])
+
+    def last(self) -> deltalog.HistoryRow:
+        return deltalog.history(self.path, -1)[0]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+A, B, C = ROWS
+MERGE_QUALIFIED = (
+    "MERGE INTO {t} USING {other} ON {t}.id = {other}.id "
+    "WHEN NOT MATCHED THEN INSERT (id, note) VALUES ({other}.id, 'n')"
+)
+MERGE_EVERY_CLAUSE = (
+    "MERGE INTO {t} t USING (SELECT 1L AS id, 'm' AS note) s ON t.id = s.id "
+    "WHEN MATCHED AND s.note = 'x' THEN DELETE WHEN MATCHED THEN UPDATE SET t.note = s.note "
+    "WHEN NOT MATCHED BY SOURCE AND t.id = 2 THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET note = 'gone'"
+)
+CHANGES: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("INSERT INTO {t} VALUES (4, DATE'2026-08-11', 'd')", [*ROWS, (4, DAY, "d")]),
+    ("INSERT INTO {t} (note, id, eventDate) VALUES ('d', 4, DATE'2026-08-11')", [*ROWS, (4, DAY, "d")]),
+    ("INSERT INTO {t} BY NAME SELECT 'd' AS note, 4 AS id, DATE'2026-08-11' AS eventDate", [*ROWS, (4, DAY, "d")]),
+    ("INSERT INTO {t} SELECT * FROM {other} WHERE id = 4", [*ROWS, (4, NEXT, "o")]),
+    ("INSERT INTO {t} SELECT id + 10, EVENTDATE, note FROM {t} WHERE id < 2", [*ROWS, (11, DAY, "a")]),
+    ("INSERT INTO {t} SELECT * FROM {other} o WHERE NOT EXISTS (SELECT 1 FROM {t} x WHERE x.id = o.id)",
+     [*ROWS, (4, NEXT, "o")]),
+    ("INSERT INTO {t} WITH n AS (SELECT * FROM {other}) SELECT * FROM n WHERE id = 4", [*ROWS, (4, NEXT, "o")]),
+    ("INSERT OVERWRITE {t} SELECT * FROM {other} WHERE id = 4", [(4, NEXT, "o")]),
+    ("INSERT INTO {t} REPLACE WHERE eventDate = DATE'2026-08-11' SELECT 9 AS id, DATE'2026-08-11' AS d, 'n' AS note",
+     [C, (9, DAY, "n")]),
+    ("UPDATE {t} SET note = upper(note), id = id + 10 WHERE note IN ('a', 'c')",
+     [B, (11, DAY, "A"), (13, NEXT, "C")]),
+    ("UPDATE {t} AS x SET x.note = 'n' WHERE x.eventDate > DATE'2026-08-11'", [A, B, (3, NEXT, "n")]),
+    ("UPDATE {t} SET note = 'n' WHERE id IN (SELECT id FROM {other})", [A, B, (3, NEXT, "n")]),
+    ("UPDATE {t} SET note = (SELECT max(note) FROM {other}) WHERE id = (SELECT min(id) FROM {t})",
+     [(1, DAY, "o"), B, C]),
+    ("UPDATE {t} SET note = CASE WHEN id == 1 THEN 'n' ELSE note END", [(1, DAY, "n"), B, C]),
+    ("DELETE FROM {t} WHERE eventDate = DATE'2026-08-11' AND id <=> 1", [B, C]),
+    ("DELETE FROM {t} t WHERE t.id BETWEEN 2 AND 3 AND t.note RLIKE '^b'", [A, C]),
+    ("DELETE FROM {t} WHERE eventDate IN (SELECT eventDate FROM {other})", [A, B]),
+    ("DELETE FROM {t}", []),
+    ("TRUNCATE TABLE {t}", []),
+    ("MERGE INTO {t} t USING {other} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+     [A, B, (3, NEXT, "o"), (4, NEXT, "o")]),
+    (MERGE_QUALIFIED, [*ROWS, (4, None, "n")]),
+    (MERGE_EVERY_CLAUSE, [(1, DAY, "m"), (3, NEXT, "gone")]),
+    ("WITH s AS (SELECT * FROM {other}) MERGE INTO {t} t USING s ON t.id = s.id WHEN MATCHED THEN DELETE", [A, B]),
+    ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {other} WHERE id = 4", [(4, NEXT, "o")]),
+    ("CREATE OR REPLACE TABLE {t} (id BIGINT, eventDate DATE, note STRING) USING delta", []),
+    ("RESTORE TABLE {t} TO VERSION AS OF 0", []),
+]
+KEEP_ROWS = [
+    ("OPTIMIZE {t}", "OPTIMIZE"),
+    ("OPTIMIZE {t} WHERE eventDate = DATE'2026-08-11' AND eventDate IN ('2026-08-11')", "OPTIMIZE"),
+    ("OPTIMIZE {t} ZORDER BY (id, `note`)", "OPTIMIZE"),
+    ("ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'x')", "SET TBLPROPERTIES"),
+    ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'false')", "SET TBLPROPERTIES"),
+    ("ALTER TABLE {t} ALTER COLUMN note COMMENT 'free'", "UPDATE FIELD METADATA"),
+    ("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)", "ADD CONSTRAINT"),
+    ("COMMENT ON TABLE {t} IS 'a table'", "UPDATE TABLE METADATA"),
+]
+
+
+@pytest.mark.parametrize(("text", "rows"), CHANGES, ids=[text for text, _ in CHANGES])
+def test_a_statement_leaves_the_rows_that_spark_would(table: Table, text: str, rows: list[tuple[Any, ...]]) -> None:
+    assert table.run(text) == sorted(rows, key=lambda row: row[0])
+
+
+@pytest.mark.parametrize(("text", "operation"), KEEP_ROWS, ids=[text for text, _ in KEEP_ROWS])
+def test_a_statement_that_changes_no_rows(table: Table, text: str, operation: str) -> None:
+    table.run("INSERT INTO {t} VALUES (4, DATE'2026-08-11', 'd')")
+    before = table.rows()
+    assert table.run(text) == before
+    assert table.last().operation == operation
+
+
+@pytest.mark.parametrize("words", ["COLUMN", "COLUMNS"])
+def test_added_columns_are_null_in_old_rows(table: Table, words: str) -> None:
+    assert table.run(f"ALTER TABLE {{t}} ADD {words} (x INT, y STRING)")[0] == (1, DAY, "a", None, None)
+
+
+def test_vacuum_takes_the_retention_the_statement_says(table: Table) -> None:
+    table.run("DELETE FROM {t} WHERE id = 1")
+    table.run("VACUUM {t}")
+    assert deltalog.files(table.path).on_disk == 3
+    table.run("VACUUM {t} RETAIN 0 HOURS DRY RUN")
+    assert deltalog.files(table.path).on_disk == 3
+    table.run("VACUUM {t} RETAIN 0 HOURS")
+    assert deltalog.files(table.path).on_disk == 2
+
+
+def test_dataframe_writes_go_by_name_with_their_options(table: Table) -> None:
+    select = "SELECT 'd' AS note, DATE'2026-08-11' AS eventDate, 4L AS id"
+    assert table.run(Write(select=select)) == [*ROWS, (4, DAY, "d")]
+    table.run(Write(select=select, options=(("txnAppId", "q"), ("txnVersion", "7"))))
+    assert deltalog.read_commits(table.path, -1)[-1].transactions == ("q=7",)
+    replaced = Write(select=select, mode="overwrite", options=(("replaceWhere", "eventDate = DATE'2026-08-11'"),))
+    assert table.run(replaced) == [C, (4, DAY, "d")]
+    evolved = Write(select=f"{select}, 1 AS extra", options=(("mergeSchema", "true"),))
+    assert sorted(row[3] or 0 for row in table.run(evolved)) == [0, 0, 1]
+    extra = deltalake.DeltaTable(table.path).schema().fields[-1]
+    assert (extra.name, extra.type.type, extra.nullable) == ("extra", "integer", True)
+
+
+def test_a_query_sees_the_version_of_its_handle(table: Table) -> None:
+    stale = deltalake.DeltaTable(table.path)
+    table.run("INSERT INTO {t} VALUES (5, DATE'2026-08-11', 'new')")
+    rows = table.run("INSERT INTO {t} SELECT id + 10, eventDate, note FROM {t}", stale)
+    assert [row[0] for row in rows] == [1, 2, 3, 5, 11, 12, 13]
+
+
+NO_COUNTERPART = {
+    "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}": "CLONE",
+    "CREATE TABLE {t} (id BIGINT) USING delta": "CREATE OR REPLACE",
+    "CREATE OR REPLACE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)": "clustered",
+    "INSERT INTO {t} PARTITION (eventDate = '2026-08-11') SELECT 1, 'x'": "PARTITION",
+    "INSERT INTO {other} SELECT * FROM {t}": "writes {t} only",
+    "INSERT INTO {t} SELECT * FROM elsewhere": "reads {t} and {other} only, not elsewhere",
+    "INSERT INTO {t} SELECT * FROM {t} VERSION AS OF 0": "time travel",
+    "DELETE FROM {t} WHERE EXISTS (SELECT 1 FROM {other} o WHERE o.id = id)": "EXISTS",
+    "OPTIMIZE {t} WHERE id + 1 = 2": "comparisons of columns",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')": "does not set delta.enableRowTracking",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')": "Column mapping is not supported",
+    "ALTER TABLE {t} DROP COLUMN note": "DROP COLUMN",
+    "REORG TABLE {t} APPLY (PURGE)": "no counterpart",
+    "CALL system.x({t})": "no counterpart",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), NO_COUNTERPART.items())
+def test_what_delta_rs_has_no_call_for(table: Table, text: str, reason: str) -> None:
+    with pytest.raises(Unsteerable) as refused:
+        table.run(text)
+    assert reason in str(refused.value)
+    assert deltalog.latest_version(table.path) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ((("partitionOverwriteMode", "dynamic"),), "dynamic partition overwrite"),
+        ((("optimizeWrite", "true"),), "writer option optimizeWrite"),
+    ],
+)
+def test_writer_options_delta_rs_has_not(table: Table, options: tuple[tuple[str, str], ...], reason: str) -> None:
+    with pytest.raises(Unsteerable, match=reason):
+        table.run(Write(select="SELECT * FROM {other}", mode="overwrite", options=options))
+
+
+def test_create_makes_columns_properties_and_partitions(tmp_path: Path) -> None:
+    text = (
+        "CREATE TABLE {t} (id BIGINT NOT NULL, n DECIMAL(12,2), d DECIMAL, a ARRAY<INT>, m MAP<STRING, DATE>, "
+        "s STRUCT<x: INT, y: STRING>, at TIMESTAMP, note STRING COMMENT 'free') USING delta PARTITIONED BY (id) "
+        "TBLPROPERTIES ('delta.checkpointInterval' = '100') COMMENT 'mine'"
+    )
+    rs_sql.create(tmp_path / "t", text, lambda: None)
+    made = deltalake.DeltaTable(tmp_path / "t")
+    assert made.metadata().partition_columns == ["id"]
+    assert made.metadata().configuration == {"delta.checkpointInterval": "100"}
+    assert made.metadata().description == "mine"
+    fields = {field.name: field for field in made.schema().fields}
+    assert (fields["id"].nullable, fields["n"].nullable) == (False, True)
+    assert (fields["n"].type.type, fields["d"].type.type) == ("decimal(12,2)", "decimal(10,0)")
+    assert fields["note"].metadata == {"comment": "free"}
+    assert list(fields) == ["id", "n", "d", "a", "m", "s", "at", "note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CREATE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)", "clustered"),
+        ("CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY) USING delta", "no column with GENERATED"),
+        ("CREATE TABLE {t} (id INTERVAL DAY) USING delta", "no type"),
+        ("CREATE TABLE {t} SHALLOW CLONE {other}", "CLONE"),
+        ("INSERT INTO {t} VALUES (1)", "needs CREATE TABLE as the first statement"),
+    ],
+)
+def test_tables_delta_rs_cannot_make(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(Unsteerable, match=reason):
+        rs_sql.create(tmp_path / "t", text, lambda: None)
+
+
+def test_create_as_select(table: Table, tmp_path: Path) -> None:
+    text = "CREATE TABLE {t} USING delta PARTITIONED BY (id) AS SELECT * FROM {other}"
+    rs_sql.create(tmp_path / "made", text, table.other)
+    made = deltalake.DeltaTable(tmp_path / "made")
+    assert (made.metadata().partition_columns, made.count()) == (["id"], 2)
+
+
+# The driver: what a handle's end is called.
+
+
+def handle_of(table: Table, prepare: Callable[[], Callable[[], None]]) -> StaleHandle:
+    version = deltalog.latest_version(table.path)
+    statement = Statement(name="s", does="SELECT 1")
+    return StaleHandle(table.path, "A", statement, held=True, read_version=version, prepare=prepare)
+
+
+def raise_(error: BaseException) -> Any:
+    raise error
+
+
+def test_an_error_while_reading_ends_the_writer_early(table: Table) -> None:
+    held = handle_of(table, lambda: raise_(ValueError("no such column\nand more")))
+    assert held.early is not None
+    assert (held.early.word, held.early.message, held.early.surfaced) == ("fails", "no such column", "ValueError")
+    assert held.release() == held.early
+
+
+def test_a_panic_in_the_library_is_a_failure_and_an_interrupt_is_not(table: Table) -> None:
+    panic = type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})
+    held = handle_of(table, lambda: raise_(panic("not implemented")))
+    assert held.early is not None
+    assert (held.early.word, held.early.surfaced) == ("fails", "PanicException")
+    with pytest.raises(KeyboardInterrupt):
+        handle_of(table, lambda: lambda: raise_(KeyboardInterrupt())).release()
+
+
+def test_what_has_no_counterpart_is_no_outcome(table: Table) -> None:
+    with pytest.raises(Unsteerable, match="no call"):
+        handle_of(table, lambda: raise_(Unsteerable("no call")))
+
+
+def test_a_call_that_commits_nothing_is_told_from_a_commit(table: Table) -> None:
+    assert handle_of(table, lambda: lambda: None).release().word == "no-commit"
+
+
+def test_an_error_after_the_commit_does_not_hide_it(table: Table) -> None:
+    def commit_then_fail() -> None:
+        table.run("INSERT INTO {t} VALUES (4, DATE'2026-08-11', 'd')")
+        raise OSError("checkpoint could not be written")
+
+    outcome = handle_of(table, lambda: commit_then_fail).release()
+    assert (outcome.word, outcome.version, outcome.surfaced) == ("fails", 2, "OSError")
+
+
+def test_a_second_release_or_one_after_cancel_is_an_error(table: Table) -> None:
+    held = handle_of(table, lambda: lambda: None)
+    held.release()
+    with pytest.raises(RuntimeError, match="writer A was let go"):
+        held.release()
+    held = handle_of(table, lambda: lambda: None)
+    held.cancel()
+    held.cancel()
+    with pytest.raises(RuntimeError, match="writer A was let go"):
+        held.release()
+
+
+def test_no_retries_allowed_is_a_conflict_of_its_own_kind(table: Table) -> None:
+    stale = deltalake.DeltaTable(table.path)
+    table.run("INSERT INTO {t} VALUES (4, DATE'2026-08-11', 'd')")
+    with pytest.raises(deltalake.exceptions.CommitFailedError) as lost:
+        stale.delete("id = 3", commit_properties=deltalake.CommitProperties(max_commit_retries=0))
+    found = classify(lost.value)
+    assert found is not None
+    assert found.kind == "attempts"
