@@ -1,0 +1,28 @@
+"""Who wins? Every statement of the catalogue held against every other, on every layout and isolation level."""
+
+from __future__ import annotations
+
+from lakerace.engines.lines import Line
+from lakerace.expect import from_cell, grid_path, read_grid
+from lakerace.matrix import Cell, cells, race_of
+from lakerace.race import Expected, Race
+
+ENGINES = ("delta-spark", "delta-rs")
+
+
+def races(line: Line, profile: str) -> tuple[Race, ...]:
+    return tuple(race_of(cell) for cell in cells(profile, line))
+
+
+def expectation(cell: Cell, line: Line) -> dict[str, Expected]:
+    layout, isolation, held, winner = cell
+    path = grid_path(line, layout, isolation)
+    text = read_grid(path).get((held, winner))
+    won = Expected(word="commits", source=path.name)
+    return {"B": won} if text is None else {"A": from_cell(text, line, path.name), "B": won}
+
+
+def test_race(case, check, engine):
+    _, layout, isolation, pair = case.name.split("/")
+    held, _, winner = pair.partition("~")
+    check(case, expectation((layout, isolation, held, winner), engine.line))
