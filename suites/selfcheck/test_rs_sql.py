@@ -75,6 +75,12 @@ CHANGES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("INSERT INTO {t} SELECT * FROM {other} o WHERE NOT EXISTS (SELECT 1 FROM {t} x WHERE x.id = o.id)",
      [*ROWS, (4, NEXT, "o")]),
     ("INSERT INTO {t} WITH n AS (SELECT * FROM {other}) SELECT * FROM n WHERE id = 4", [*ROWS, (4, NEXT, "o")]),
+    ("INSERT INTO {t} (id) VALUES (4)", [*ROWS, (4, None, None)]),
+    ("INSERT INTO {t} SELECT r.id, DATE'2026-08-11', 'd' FROM range(4, 5) AS r", [*ROWS, (4, DAY, "d")]),
+    ("INSERT INTO {t} SELECT id, eventDate, note FROM range(1) JOIN {t} USING (id)", ROWS),
+    ("INSERT INTO {t} PARTITION (eventdate = DATE'2026-08-11') SELECT 4, 'd'", [*ROWS, (4, DAY, "d")]),
+    ("INSERT INTO {t} PARTITION (eventDate) SELECT 4, DATE'2026-08-11', 'd'", [*ROWS, (4, DAY, "d")]),
+    ("INSERT OVERWRITE {t} PARTITION (eventDate = DATE'2026-08-11') VALUES (4, 'd')", [C, (4, DAY, "d")]),
     ("INSERT OVERWRITE {t} SELECT * FROM {other} WHERE id = 4", [(4, NEXT, "o")]),
     ("INSERT INTO {t} REPLACE WHERE eventDate = DATE'2026-08-11' SELECT 9 AS id, DATE'2026-08-11' AS d, 'n' AS note",
      [C, (9, DAY, "n")]),
@@ -163,10 +169,10 @@ NO_COUNTERPART = {
     "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}": "CLONE",
     "CREATE TABLE {t} (id BIGINT) USING delta": "CREATE OR REPLACE",
     "CREATE OR REPLACE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)": "clustered",
-    "INSERT INTO {t} PARTITION (eventDate = '2026-08-11') SELECT 1, 'x'": "PARTITION",
     "INSERT INTO {other} SELECT * FROM {t}": "writes {t} only",
     "INSERT INTO {t} SELECT * FROM elsewhere": "reads {t} and {other} only, not elsewhere",
     "INSERT INTO {t} SELECT * FROM {t} VERSION AS OF 0": "time travel",
+    "DELETE FROM {t} WHERE date_format(eventDate, 'yyyyMM') = '202608'": "date formats",
     "DELETE FROM {t} WHERE EXISTS (SELECT 1 FROM {other} o WHERE o.id = id)": "EXISTS",
     "OPTIMIZE {t} WHERE id + 1 = 2": "comparisons of columns",
     "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')": "does not set delta.enableRowTracking",
@@ -221,6 +227,7 @@ def test_create_makes_columns_properties_and_partitions(tmp_path: Path) -> None:
         ("CREATE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)", "clustered"),
         ("CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY) USING delta", "no column with GENERATED"),
         ("CREATE TABLE {t} (id INTERVAL DAY) USING delta", "no type"),
+        ("CREATE TABLE {t} (at TIMESTAMP) USING delta PARTITIONED BY (days(at))", "by columns only"),
         ("CREATE TABLE {t} SHALLOW CLONE {other}", "CLONE"),
         ("INSERT INTO {t} VALUES (1)", "needs CREATE TABLE as the first statement"),
     ],
@@ -228,6 +235,14 @@ def test_create_makes_columns_properties_and_partitions(tmp_path: Path) -> None:
 def test_tables_delta_rs_cannot_make(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(Unsteerable, match=reason):
         rs_sql.create(tmp_path / "t", text, lambda: None)
+
+
+def test_partition_columns_may_carry_their_type_and_times_are_in_utc(table: Table, tmp_path: Path) -> None:
+    rs_sql.create(tmp_path / "made", "CREATE TABLE {t} (at TIMESTAMP) PARTITIONED BY (day STRING)", table.other)
+    made = deltalake.DeltaTable(tmp_path / "made")
+    rs_sql.prepare("INSERT INTO {t} VALUES (TIMESTAMP'2026-08-11 10:00:00', 'x')", made, table.other)()
+    row = made.to_pyarrow_table().to_pylist()[0]
+    assert (row["at"].isoformat(), row["day"]) == ("2026-08-11T10:00:00+00:00", "x")
 
 
 def test_create_as_select(table: Table, tmp_path: Path) -> None:
