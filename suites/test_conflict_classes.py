@@ -1,0 +1,466 @@
+"""Which exception? Every conflict class of Delta, by a race that raises it and a control beside it that must not.
+
+Each aborted writer is declared whole: the class that surfaces in Python, the class in the JVM, the error condition, the
+SQLSTATE and those parameters that are the same in every run. The order of Delta's own checks decides which class a race
+can show: protocol, metadata, added files, removed files that were read, removed files that are removed again,
+application transactions. So an UPDATE that lost its file to another UPDATE reports the *added* file.
+
+``ConcurrentDeleteDeleteException`` is what remains when a writer removes files it did not read. On 4.4.0 one statement
+does that: a dynamic partition overwrite of a partitioned table, which knows its partitions and not its files. Without a
+partition to name (``WITHOUT_HINT``) no SQL statement reaches it: the last tests use Delta's own transaction API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lakerace.conflicts import KINDS, Conflict, classify
+from lakerace.engines.lines import Line
+from lakerace.layouts import layout
+from lakerace.race import WRITE_SERIALIZABLE, Expected, Write, held_against
+
+FLAT, BY_DATE = layout("flat"), layout("by-date")
+COMMITS = Expected(word="commits", attempts=1)
+COMMITS_AFTER_ONE_RETRY = Expected(word="commits", version=10, read_version=8, attempts=2)
+"""It tried version 9, found the winner there, checked it, and wrote version 10."""
+NAMES_NO_PARTITION, NAMES_11_AUGUST = "WITHOUT_HINT", "WITH_PARTITION_HINT"
+
+
+def aborts(word: str, hint: str = "", operation: str = "", **more: Any) -> Expected:
+    """The whole of an abort; ``operation`` is that of the winner, which Delta names, at version 9."""
+    kind = KINDS[word]
+    parameters = (("operation", operation), ("version", "9")) if operation else ()
+    if hint == NAMES_11_AUGUST:
+        parameters += (("partitionValues", "[event_date=2026-08-11]"),)
+    return Expected(
+        word=word,
+        surfaced=kind.exception,
+        root=f"io.delta.exceptions.{kind.exception}",
+        condition=f"{kind.condition}.{hint}" if hint else kind.condition,
+        sqlstate="2D521",
+        parameters=parameters,
+        **more,
+    )
+
+
+def append_as(app: str, version: int, row: int) -> Write:
+    return Write(
+        select=f"SELECT {row}L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
+        options=(("txnAppId", app), ("txnVersion", str(version))),
+    )
+
+
+OVERWRITE_11_AUGUST = Write(
+    select="SELECT 207L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
+    mode="overwrite",
+    options=(("partitionOverwriteMode", "dynamic"),),
+)
+
+APPEND = (
+    held_against(
+        "an-update-loses-to-an-insert-and-no-partition-can-be-named", layout=FLAT,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
+        expect=[aborts("append", NAMES_NO_PARTITION, "WRITE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-update-loses-to-an-insert-and-the-partition-is-named", layout=BY_DATE,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
+        expect=[aborts("append", NAMES_11_AUGUST, "WRITE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-insert-is-not-stopped-by-an-update", layout=FLAT,
+        held="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+        winners=["UPDATE {t} SET note = 'updated' WHERE id = 1"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="WRITE", blind=True), COMMITS],
+    ),
+    held_against(
+        "an-update-of-one-date-is-not-stopped-by-an-insert-into-another", layout=BY_DATE,
+        held="UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-11'",
+        winners=["INSERT INTO {t} VALUES (202, DATE'2026-08-12', 'FR', 1, 'new')"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="UPDATE", predicate="(event_date = 2026-08-11)"), COMMITS],
+    ),
+    held_against(
+        "an-update-under-write-serializable-is-not-stopped-by-a-blind-insert", layout=FLAT,
+        isolation=WRITE_SERIALIZABLE,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, isolation="WriteSerializable"), COMMITS],
+    ),
+    held_against(
+        "an-update-under-write-serializable-loses-to-an-insert-that-read-the-table", layout=FLAT,
+        isolation=WRITE_SERIALIZABLE,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 16"],
+        expect=[aborts("append", NAMES_NO_PARTITION, "WRITE", attempts=1), replace(COMMITS, blind=False)],
+    ),
+    held_against(
+        "a-delete-loses-to-an-update-of-the-same-file-by-the-file-that-was-added", layout=FLAT,
+        held="DELETE FROM {t} WHERE id = 2",
+        winners=["UPDATE {t} SET note = 'updated' WHERE id = 1"],
+        expect=[aborts("append", NAMES_NO_PARTITION, "UPDATE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-insert-from-the-table-itself-loses-to-an-insert", layout=FLAT,
+        held="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 1",
+        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
+        expect=[aborts("append", NAMES_NO_PARTITION, "WRITE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-update-loses-to-a-compaction-that-changed-no-row", layout=FLAT,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["OPTIMIZE {t}"],
+        expect=[aborts("append", NAMES_NO_PARTITION, "OPTIMIZE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-compaction-is-not-stopped-by-an-insert", layout=FLAT,
+        held="OPTIMIZE {t}",
+        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="OPTIMIZE", isolation="SnapshotIsolation"), COMMITS],
+    ),
+)
+
+DELETE_READ = (
+    held_against(
+        "an-update-loses-to-a-delete-of-whole-files-and-no-partition-can-be-named", layout=FLAT,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-update-loses-to-a-delete-of-its-partition-and-the-partition-is-named", layout=BY_DATE,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
+        expect=[aborts("delete-read", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-delete-of-a-partition-loses-to-the-same-delete-as-delete-read", layout=BY_DATE,
+        held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
+        expect=[aborts("delete-read", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-delete-of-a-partition-is-not-stopped-by-a-delete-in-another", layout=BY_DATE,
+        held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="DELETE"), COMMITS],
+    ),
+    held_against(
+        "a-compaction-loses-to-a-compaction-as-delete-read", layout=FLAT,
+        held="OPTIMIZE {t}",
+        winners=["OPTIMIZE {t}"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "OPTIMIZE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-compaction-loses-to-a-zorder-as-delete-read", layout=FLAT,
+        held="OPTIMIZE {t}",
+        winners=["OPTIMIZE {t} ZORDER BY (id)"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "OPTIMIZE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-zorder-loses-to-a-delete-of-one-row", layout=FLAT,
+        held="OPTIMIZE {t} ZORDER BY (id)",
+        winners=["DELETE FROM {t} WHERE id = 2"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-compaction-of-one-date-is-not-stopped-by-an-update-of-another", layout=BY_DATE,
+        held="OPTIMIZE {t} WHERE event_date = DATE'2026-08-11'",
+        winners=["UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-12'"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="OPTIMIZE"), COMMITS],
+    ),
+    held_against(
+        "a-replace-where-loses-to-a-delete-of-the-same-date", layout=BY_DATE,
+        held="INSERT INTO {t} REPLACE WHERE event_date = DATE'2026-08-11' "
+             "SELECT 206L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
+        expect=[aborts("delete-read", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-truncate-loses-to-a-truncate", layout=FLAT,
+        held="TRUNCATE TABLE {t}",
+        winners=["TRUNCATE TABLE {t}"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "TRUNCATE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-compaction-loses-to-a-restore-that-takes-a-file-away", layout=FLAT,
+        held="OPTIMIZE {t}",
+        winners=["RESTORE TABLE {t} TO VERSION AS OF 7"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "RESTORE", attempts=1), Expected(word="commits")],
+    ),
+)
+
+DELETE_DELETE = (
+    held_against(
+        "a-dynamic-overwrite-loses-to-a-delete-of-its-partition-as-delete-delete", layout=BY_DATE,
+        held=OVERWRITE_11_AUGUST,
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
+        expect=[aborts("delete-delete", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-dynamic-overwrite-loses-to-a-truncate-as-delete-delete", layout=BY_DATE,
+        held=OVERWRITE_11_AUGUST,
+        winners=["TRUNCATE TABLE {t}"],
+        expect=[aborts("delete-delete", NAMES_11_AUGUST, "TRUNCATE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-delete-of-a-partition-loses-to-its-dynamic-overwrite-as-append", layout=BY_DATE,
+        held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+        winners=[OVERWRITE_11_AUGUST],
+        expect=[aborts("append", NAMES_11_AUGUST, "WRITE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-dynamic-overwrite-loses-to-a-dynamic-overwrite-as-append", layout=BY_DATE,
+        held=OVERWRITE_11_AUGUST,
+        winners=[OVERWRITE_11_AUGUST],
+        expect=[aborts("append", NAMES_11_AUGUST, "WRITE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-dynamic-overwrite-without-partitions-has-read-the-table", layout=FLAT,
+        held=OVERWRITE_11_AUGUST,
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
+        expect=[aborts("delete-read", NAMES_NO_PARTITION, "DELETE", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-dynamic-overwrite-is-not-stopped-by-a-delete-in-another-date", layout=BY_DATE,
+        held=OVERWRITE_11_AUGUST,
+        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"],
+        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
+    ),
+)
+
+_INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
+METADATA = (
+    *(
+        held_against(
+            f"a-blind-insert-loses-to-{what}", layout=FLAT, held=_INSERT, winners=[change],
+            expect=[aborts("metadata", attempts=1), COMMITS],
+        )
+        for what, change in (
+            ("an-added-column", "ALTER TABLE {t} ADD COLUMN (extra INT)"),
+            ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
+            ("a-column-comment", "ALTER TABLE {t} ALTER COLUMN note COMMENT 'free text'"),
+            ("an-added-constraint", "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (amount > 0)"),
+            ("a-replaced-table", "CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {other}"),
+            ("an-append-that-adds-a-column", Write(
+                select="SELECT 205L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, "
+                       "'new' AS note, 1 AS extra",
+                options=(("mergeSchema", "true"),),
+            )),
+        )
+    ),
+    held_against(
+        "an-update-loses-to-change-data-feed-being-enabled", layout=FLAT,
+        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+        winners=["ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"],
+        expect=[aborts("metadata", attempts=1), COMMITS],
+    ),
+    held_against(
+        "two-table-properties-set-at-once-cannot-both-stand", layout=FLAT,
+        held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'day shift')",
+        winners=["ALTER TABLE {t} SET TBLPROPERTIES ('cost.centre' = '4711')"],
+        expect=[aborts("metadata", attempts=1), COMMITS],
+    ),
+    held_against(
+        "a-table-property-is-not-stopped-by-an-insert", layout=FLAT,
+        held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')", winners=[_INSERT],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="SET TBLPROPERTIES"), COMMITS],
+    ),
+    held_against(
+        "an-added-column-is-not-stopped-by-an-update", layout=FLAT,
+        held="ALTER TABLE {t} ADD COLUMN (extra INT)",
+        winners=["UPDATE {t} SET note = 'updated' WHERE id = 1"],
+        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="ADD COLUMNS"), COMMITS],
+    ),
+    held_against(
+        "a-compaction-survives-a-table-property-by-starting-over", layout=FLAT,
+        held="OPTIMIZE {t}",
+        winners=["ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"],
+        expect=[Expected(word="commits", version=10, read_version=9, attempts=2, operation="OPTIMIZE"), COMMITS],
+        why="OPTIMIZE catches the MetadataChangedException itself and commits in a second transaction: it reads at 9",
+    ),
+)
+
+TRANSACTION = (
+    held_against(
+        "an-append-loses-to-one-of-the-same-application", layout=FLAT,
+        held=append_as("ingest", 1, 204), winners=[append_as("ingest", 1, 304)],
+        expect=[aborts("transaction", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-append-loses-to-a-later-one-of-the-same-application", layout=FLAT,
+        held=append_as("ingest", 1, 204), winners=[append_as("ingest", 2, 304)],
+        expect=[aborts("transaction", attempts=1), COMMITS],
+    ),
+    held_against(
+        "an-append-is-not-stopped-by-one-of-another-application", layout=FLAT,
+        held=append_as("ingest", 1, 204), winners=[append_as("backfill", 1, 304)],
+        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
+    ),
+    held_against(
+        "an-insert-without-application-is-not-stopped-by-one-that-has-it", layout=FLAT,
+        held=_INSERT, winners=[append_as("ingest", 1, 304)],
+        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
+    ),
+)
+
+_ENABLE = "ALTER TABLE {{t}} SET TBLPROPERTIES ('{}' = '{}')"
+DELETION_VECTORS = _ENABLE.format("delta.enableDeletionVectors", "true")
+COLUMN_MAPPING = _ENABLE.format("delta.columnMapping.mode", "name")
+ROW_TRACKING = _ENABLE.format("delta.enableRowTracking", "true")
+IN_COMMIT_TIMESTAMPS = _ENABLE.format("delta.enableInCommitTimestamps", "true")
+PROTOCOL = (
+    *(
+        held_against(name, layout=FLAT, held=held, winners=[winner], expect=[aborts("protocol", attempts=1), COMMITS])
+        for name, held, winner in (
+            ("row-tracking-cannot-be-enabled-while-deletion-vectors-are", ROW_TRACKING, DELETION_VECTORS),
+            ("deletion-vectors-cannot-be-enabled-while-column-mapping-is", DELETION_VECTORS, COLUMN_MAPPING),
+            ("column-mapping-cannot-be-enabled-while-deletion-vectors-are", COLUMN_MAPPING, DELETION_VECTORS),
+            ("the-same-feature-cannot-be-enabled-twice-at-once", DELETION_VECTORS, DELETION_VECTORS),
+        )
+    ),
+    held_against(
+        "deletion-vectors-lose-to-row-tracking-which-commits-three-times", layout=FLAT,
+        held=DELETION_VECTORS, winners=[ROW_TRACKING],
+        expect=[aborts("protocol", attempts=1), Expected(word="commits", version=11)],
+    ),
+    *(
+        held_against(
+            f"a-blind-insert-is-not-stopped-by-{what}-being-enabled", layout=FLAT, held=_INSERT, winners=[change],
+            expect=[Expected(word="commits", version=version, read_version=8, attempts=2),
+                    Expected(word="commits", version=version - 1)],
+        )
+        for what, change, version in (
+            ("deletion-vectors", DELETION_VECTORS, 10),
+            ("column-mapping", COLUMN_MAPPING, 10),
+            ("row-tracking", ROW_TRACKING, 12),
+            ("in-commit-timestamps", IN_COMMIT_TIMESTAMPS, 10),
+            ("a-feature-by-name", _ENABLE.format("delta.feature.allowColumnDefaults", "supported"), 10),
+        )
+    ),
+    held_against(
+        "deletion-vectors-being-enabled-is-not-stopped-by-an-insert", layout=FLAT,
+        held=DELETION_VECTORS, winners=[_INSERT],
+        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
+    ),
+    held_against(
+        "deletion-vectors-lose-to-a-property-by-the-metadata", layout=FLAT,
+        held=DELETION_VECTORS, winners=["ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"],
+        expect=[aborts("metadata", attempts=1), COMMITS],
+    ),
+)
+
+WRITE = (
+    *(
+        held_against(
+            f"a-restore-loses-to-{what}-by-the-base-class", layout=FLAT,
+            held="RESTORE TABLE {t} TO VERSION AS OF 7", winners=[change],
+            expect=[aborts("write"), Expected(word="commits")],
+            why="RESTORE writes its commit without a conflict check: whatever came first, it gives up",
+        )
+        for what, change in (
+            ("an-insert", _INSERT),
+            ("a-delete", "DELETE FROM {t} WHERE id = 2"),
+            ("a-compaction", "OPTIMIZE {t}"),
+            ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
+            ("a-restore", "RESTORE TABLE {t} TO VERSION AS OF 7"),
+        )
+    ),
+    held_against(
+        "an-insert-is-not-stopped-by-a-restore", layout=FLAT,
+        held=_INSERT, winners=["RESTORE TABLE {t} TO VERSION AS OF 7"],
+        expect=[COMMITS_AFTER_ONE_RETRY, Expected(word="commits", operation="RESTORE")],
+    ),
+)
+
+RACES = (*APPEND, *DELETE_READ, *DELETE_DELETE, *METADATA, *TRANSACTION, *PROTOCOL, *WRITE)
+
+
+def test_race(case, check):
+    check(case)
+
+
+def test_every_kind_of_conflict_that_spark_can_raise_has_a_race_and_a_control():
+    for group, word in (
+        (APPEND, "append"), (DELETE_READ, "delete-read"), (DELETE_DELETE, "delete-delete"), (METADATA, "metadata"),
+        (TRANSACTION, "transaction"), (PROTOCOL, "protocol"), (WRITE, "write"),
+    ):
+        words = {race.expected["A"].word for race in group}
+        assert {word, "commits"} <= words, f"{word}: the races show {words}"
+
+
+class _Api:
+    """Delta's own transactions on one table, through py4j: what SQL statements are made of."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        jvm = spark._jvm
+        delta = jvm.org.apache.spark.sql.delta
+        self._lists = jvm.java.util.ArrayList, jvm.scala.jdk.javaapi.CollectionConverters
+        self._operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+        self._log = delta.DeltaLog.forTable(spark._jsparkSession, path)
+
+    def start(self) -> Any:
+        """A transaction that has taken its snapshot."""
+        return self._log.startTransaction()
+
+    @staticmethod
+    def files(transaction: Any) -> list[Any]:
+        """The files of its snapshot, those of 2026-08-11 first."""
+        return sorted(transaction.snapshot().allFiles().collect(), key=lambda file: str(file.partitionValues()))
+
+    def remove(self, transaction: Any, file: Any) -> int | Conflict:
+        """Commit the removal of ``file``; the version, or the conflict."""
+        new_list, converters = self._lists
+        actions = new_list()
+        actions.add(file.removeWithTimestamp(1, True))
+        try:
+            return int(transaction.commit(converters.asScala(actions).toList(), self._operation))
+        except Exception as error:
+            conflict = classify(error)
+            if conflict is None:
+                raise
+            return conflict
+
+
+@pytest.fixture
+def api(delta, table_factory) -> Callable[[str], _Api]:
+    def opening(name: str) -> _Api:
+        return _Api(delta, str(table_factory(name).path))
+
+    return opening
+
+
+def _condition(word: str, hint: str, line: Line) -> str | None:
+    return f"{KINDS[word].condition}.{hint}" if line.sub_conditions else KINDS[word].condition
+
+
+@pytest.mark.parametrize(("name", "hint"), [("flat", NAMES_NO_PARTITION), ("by-date", NAMES_11_AUGUST)])
+def test_removing_a_file_that_was_removed_without_having_read_it_is_delete_delete(api, engine, name, hint):
+    table = api(name)
+    held, winner, control = table.start(), table.start(), table.start()
+    first, second, *_ = table.files(held)
+    assert table.remove(winner, first) == 9
+    lost = table.remove(held, first)
+    assert isinstance(lost, Conflict)
+    assert (lost.kind, lost.surfaced, lost.condition) == (
+        "delete-delete", "ConcurrentDeleteDeleteException", _condition("delete-delete", hint, engine.line))
+    assert table.remove(control, second) == 10
+
+
+@pytest.mark.parametrize(("name", "hint"), [("flat", NAMES_NO_PARTITION), ("by-date", NAMES_11_AUGUST)])
+def test_the_same_removal_by_a_transaction_that_has_read_the_files_is_delete_read(api, engine, name, hint):
+    table = api(name)
+    held, winner, control = table.start(), table.start(), table.start()
+    first, second, third, *_ = table.files(held)
+    held.filterFiles()
+    assert table.remove(winner, first) == 9
+    lost = table.remove(held, second)
+    assert isinstance(lost, Conflict)
+    assert (lost.kind, lost.surfaced, lost.condition) == (
+        "delete-read", "ConcurrentDeleteReadException", _condition("delete-read", hint, engine.line))
+    assert table.remove(control, third) == 10
