@@ -1,0 +1,52 @@
+"""The example is a project of its own: its tests run in a copy of it, never as part of this suite."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+collect_ignore = ["example"]
+
+
+@pytest.fixture
+def inner_pytest(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """``inner_pytest(folder, *arguments) -> Popen``: a pytest run of its own, in a process of its own.
+
+    It uses the engine line of this run, shares nothing else with it, and keeps its temporary files in
+    ``tmp_path / "temp"``; its output is in ``stdout``, both streams together. It leads a process group, which is killed
+    when the test ends before it.
+    """
+    started: list[subprocess.Popen[str]] = []
+
+    def starting(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+        environment.pop("LAKERACE_WORK", None)
+        environment["LAKERACE_ENGINE"] = pytestconfig.getoption("lakerace_engine") or environment.get("LAKERACE_ENGINE", "")
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path.endswith("fixtures"))
+        environment["TMPDIR"] = str(tmp_path / "temp")
+        (tmp_path / "temp").mkdir(exist_ok=True)
+        installed = any(found.name == "lakerace" for found in metadata.entry_points(group="pytest11"))
+        plugin = () if installed else ("-p", "lakerace.plugin")
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *plugin, *arguments],
+            cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        started.append(run)
+        return run
+
+    yield starting
+    for run in started:
+        with run:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)

@@ -1,0 +1,51 @@
+"""Can a data engineer race her own MERGE? The example project, copied away and run as she would run it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).with_name("example")
+LIMIT_S = 300
+
+
+@pytest.fixture
+def project(tmp_path: Path, engine) -> Path:
+    if engine.line.engine != "delta-spark":
+        pytest.skip("the example is a Spark project")
+    return Path(shutil.copytree(EXAMPLE, tmp_path / "orders-pipeline", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def test_the_example_passes_with_two_workers(project, inner_pytest):
+    run = inner_pytest(project, "-n", "2")
+    output, _ = run.communicate(timeout=LIMIT_S)
+    assert run.returncode == 0, output
+    assert re.search(r"\b4 passed", output), output
+    made = {path.name for path in project.iterdir()} - {".pytest_cache", "__pycache__"}
+    assert made == {"pyproject.toml", "orders.sql", "test_my_merge.py", "results"}
+    assert (project / "results" / "latest" / "index.html").is_file()
+
+
+def test_a_wrong_belief_fails_with_the_race_and_what_was_seen(project, inner_pytest):
+    (project / "test_my_merge.py").write_text('''
+from pathlib import Path
+from lakerace.assertions import assert_commits
+
+def test_my_merge_always_wins(race):
+    seen = race(held="UPDATE {t} SET status = 'shipped' WHERE order_id = 1",
+                winners=["DELETE FROM {t} WHERE order_id = 2"], layout=Path("orders.sql"))
+    assert_commits(seen, "A")
+
+def test_a_layout_that_cannot_be_made(race):
+    race(held="DELETE FROM {t}", winners=["DELETE FROM {t}"], layout=["CREATE TABLE {t} (id BIGINT) USING nothing"])
+''')
+    run = inner_pytest(project)
+    output, _ = run.communicate(timeout=LIMIT_S)
+    assert run.returncode == 1, output
+    assert "A was to commit, but it aborted with append: ConcurrentAppendException" in output
+    assert "(1, datetime.date(2026, 3, 1), 'open')" not in output, "an unchanged row is no news"
+    assert "- (2, datetime.date(2026, 3, 1), 'open')" in output
+    assert "layout inline: 'CREATE TABLE {t} (id BIGINT) USING nothing' failed" in output
