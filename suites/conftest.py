@@ -31,7 +31,8 @@ def inner_pytest(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Callab
     def starting(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
         environment.pop("LAKERACE_WORK", None)
-        environment["LAKERACE_ENGINE"] = pytestconfig.getoption("lakerace_engine") or environment.get("LAKERACE_ENGINE", "")
+        chosen = pytestconfig.getoption("lakerace_engine")
+        environment |= {"LAKERACE_ENGINE": chosen} if chosen else {}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path.endswith("fixtures"))
         environment["TMPDIR"] = str(tmp_path / "temp")
         (tmp_path / "temp").mkdir(exist_ok=True)
