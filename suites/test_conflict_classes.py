@@ -12,16 +12,19 @@ partition to name (``WITHOUT_HINT``) no SQL statement reaches it: the last tests
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lakerace.conflicts import KINDS, Conflict, classify
-from lakerace.engines.lines import Line
 from lakerace.layouts import layout
 from lakerace.race import WRITE_SERIALIZABLE, Expected, Write, held_against
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakerace.engines.lines import Line
 
 FLAT, BY_DATE = layout("flat"), layout("by-date")
 COMMITS = Expected(word="commits", attempts=1)
