@@ -493,7 +493,18 @@ def test_a_grid_in_the_terminal_keeps_to_its_width_and_loses_no_cell(width, stat
     assert not any("…" in line for line in lines)
     rows = (re.match(r" ?(?:\d+ )?([a-z-]+)(?= )", line) for line in lines)
     cells = [row.string[row.end():].replace("·", "").split() for row in rows if row and row[1] in CATALOGUE]
-    assert sum(map(len, cells)) == sum(len(grid.cells) for grid in grids(ran))
+    different = {frozenset((place, cell.marked) for place, cell in grid.cells.items()) for grid in grids(ran)}
+    assert sum(map(len, cells)) == sum(map(len, different))
+
+
+def test_equal_grids_are_printed_once_under_both_titles():
+    names = [f"matrix/{layout}/serializable/update-by-key~insert-values" for layout in ("flat", "by-date")]
+    runs = (*map(made, names), made("matrix/clustered/serializable/update-by-key~insert-values", word="append"))
+    screen = console(80)
+    print_grids(Results(engine="e", profile="", started="2026-08-11T10:00:00Z", seconds=1, results=runs), screen)
+    text = screen.file.getvalue()
+    assert "delta-4.4 · flat · serializable (1 races)\ndelta-4.4 · by-date · serializable (1 races)\nheld" in text
+    assert text.count("\nupdate-by-key ") == 2
 
 
 def test_the_legend_of_a_terminal_grid_names_every_short_word_used():
