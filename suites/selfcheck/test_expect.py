@@ -37,13 +37,28 @@ SPARK, OLD, RS = line("delta-4.4"), line("delta-4.0"), line("delta-rs")
 def aborted(word: str, condition: str | None, surfaced: str | None = None) -> Outcome:
     kind = KINDS[word]
     return Outcome(
-        writer="A", statement="s", text="s", held=True, outcome="aborts", kind=word, condition=condition, sqlstate="2D521",
-        surfaced=surfaced or kind.exception, root=f"io.delta.exceptions.{kind.exception}",
+        writer="A",
+        statement="s",
+        text="s",
+        held=True,
+        outcome="aborts",
+        kind=word,
+        condition=condition,
+        sqlstate="2D521",
+        surfaced=surfaced or kind.exception,
+        root=f"io.delta.exceptions.{kind.exception}",
     )
 
 
 NOTHING = Observation(
-    race="r", engine="e", versions={}, driver="d", layout="flat", isolation="serializable", order="", overlap=True,
+    race="r",
+    engine="e",
+    versions={},
+    driver="d",
+    layout="flat",
+    isolation="serializable",
+    order="",
+    overlap=True,
     overlap_proof="",
 )
 
@@ -57,13 +72,17 @@ NOTHING = Observation(
         ("metadata", aborted("metadata", "DELTA_METADATA_CHANGED")),
         ("protocol", aborted("protocol", "DELTA_PROTOCOL_CHANGED")),
         ("write", aborted("write", "DELTA_CONCURRENT_WRITE")),
-        ("delete-read+p!Py4JJavaError",
-         aborted("delete-read", "DELTA_CONCURRENT_DELETE_READ.WITH_PARTITION_HINT", "Py4JJavaError")),
+        (
+            "delete-read+p!Py4JJavaError",
+            aborted("delete-read", "DELTA_CONCURRENT_DELETE_READ.WITH_PARTITION_HINT", "Py4JJavaError"),
+        ),
         ("append [DELTA_OF_TOMORROW]", aborted("append", "DELTA_OF_TOMORROW")),
         ("commits", Outcome(writer="A", statement="s", text="s", held=True, outcome="commits", version=9)),
         ("no-commit", Outcome(writer="A", statement="s", text="s", held=True, outcome="no-commit")),
-        ("fails [DIVIDE_BY_ZERO]",
-         Outcome(writer="A", statement="s", text="s", held=True, outcome="fails", condition="DIVIDE_BY_ZERO")),
+        (
+            "fails [DIVIDE_BY_ZERO]",
+            Outcome(writer="A", statement="s", text="s", held=True, outcome="fails", condition="DIVIDE_BY_ZERO"),
+        ),
     ],
 )
 def test_a_cell_is_written_and_read_back(text: str, outcome: Outcome) -> None:
@@ -140,7 +159,8 @@ def test_a_deviation_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_versions_before_a_release_count_as_in_its_range(tmp_path: Path) -> None:
     file = tmp_path / "v.toml"
     file.write_text(
-        '[[deviation]]\nraces = ["a"]\nversions = ">=4.4"\nexpect = "commits"\nkind = "vendor"\nbecause = "b"\n', encoding="utf-8"
+        '[[deviation]]\nraces = ["a"]\nversions = ">=4.4"\nexpect = "commits"\nkind = "vendor"\nbecause = "b"\n',
+        encoding="utf-8",
     )
     assert load_deviations(replace(SPARK, delta="4.5.0rc1"), [file])
     assert not load_deviations(replace(SPARK, delta="4.3.1"), [file])

@@ -14,19 +14,40 @@ from lakerace.race import Expected, Writer, held_against, on, statement
 
 SPARK, OLD = line("delta-4.4"), line("delta-4.0")
 RACE = held_against(
-    "r", layout=LAYOUTS["flat"], held="UPDATE {t} SET note = 'x'", winners=["INSERT INTO {t} VALUES (1)"],
+    "r",
+    layout=LAYOUTS["flat"],
+    held="UPDATE {t} SET note = 'x'",
+    winners=["INSERT INTO {t} VALUES (1)"],
     expect=[Expected(word="append", condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT"), Expected(word="commits")],
 )
 ABORTED = Outcome(
-    writer="A", statement="update", text="", held=True, outcome="aborts", kind="append",
+    writer="A",
+    statement="update",
+    text="",
+    held=True,
+    outcome="aborts",
+    kind="append",
     condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
 )
 WON = Outcome(writer="B", statement="insert", text="", held=False, outcome="commits", version=9)
 SEEN = Observation(
-    race="r", engine="delta-4.4", versions={}, driver="phases", layout="flat", isolation="serializable", order="",
-    overlap=True, overlap_proof="", writers=(ABORTED, WON), history=(HistoryRow(version=9, operation="WRITE"),),
-    commits=(Commit(version=9, operation="WRITE", added=("f",)),), rows_before=((1,),), rows_at_release=((1,), (2,)),
-    rows_after=((1,), (2,)), timeline=(Event(writer="A", what="append", version=9, at=1.0),), base_version=8,
+    race="r",
+    engine="delta-4.4",
+    versions={},
+    driver="phases",
+    layout="flat",
+    isolation="serializable",
+    order="",
+    overlap=True,
+    overlap_proof="",
+    writers=(ABORTED, WON),
+    history=(HistoryRow(version=9, operation="WRITE"),),
+    commits=(Commit(version=9, operation="WRITE", added=("f",)),),
+    rows_before=((1,),),
+    rows_at_release=((1,), (2,)),
+    rows_after=((1,), (2,)),
+    timeline=(Event(writer="A", what="append", version=9, at=1.0),),
+    base_version=8,
 )
 
 
@@ -57,22 +78,29 @@ def test_the_sources_of_an_expectation_are_told() -> None:
 
 
 def test_a_winner_that_commits_several_times_owns_all_its_commits() -> None:
-    twice = on(RACE, writers=(RACE.writers[0], Writer(name="B", statements=(statement("INSERT INTO {t} VALUES (1)"),) * 2)))
+    twice = on(
+        RACE, writers=(RACE.writers[0], Writer(name="B", statements=(statement("INSERT INTO {t} VALUES (1)"),) * 2))
+    )
     seen = replace(
-        SEEN, writers=(ABORTED, replace(WON, version=10)),
+        SEEN,
+        writers=(ABORTED, replace(WON, version=10)),
         history=(HistoryRow(version=10, operation="WRITE"), *SEEN.history),
         commits=(*SEEN.commits, Commit(version=10, operation="WRITE", added=("g",))),
     )
     assert judge(twice, seen, SPARK).differences == ()
-    assert judge(RACE, seen, SPARK).differences == ("versions [9] are in the log, but no writer says that it committed them",)
+    assert judge(RACE, seen, SPARK).differences == (
+        "versions [9] are in the log, but no writer says that it committed them",
+    )
 
 
 def test_maintenance_may_commit_more_than_once() -> None:
     seen = replace(
-        SEEN, writers=(ABORTED, replace(WON, version=10)),
+        SEEN,
+        writers=(ABORTED, replace(WON, version=10)),
         history=(HistoryRow(version=10, operation="VACUUM END"), HistoryRow(version=9, operation="VACUUM START")),
         commits=(Commit(version=9, operation="VACUUM START"), Commit(version=10, operation="VACUUM END")),
-        rows_after=SEEN.rows_before, rows_at_release=SEEN.rows_before,
+        rows_after=SEEN.rows_before,
+        rows_at_release=SEEN.rows_before,
     )
     assert judge(RACE, seen, SPARK).differences == ()
 
@@ -85,9 +113,11 @@ def test_rows_may_change_with_any_action_that_touches_the_table(change: dict[str
 
 def test_a_committed_writer_may_change_the_rows_it_found() -> None:
     both = replace(
-        SEEN, writers=(replace(ABORTED, outcome="commits", kind=None, version=10), WON),
+        SEEN,
+        writers=(replace(ABORTED, outcome="commits", kind=None, version=10), WON),
         history=(HistoryRow(version=10, operation="UPDATE"), *SEEN.history),
         commits=(*SEEN.commits, Commit(version=10, operation="UPDATE", added=("g",), removed=("f",))),
-        rows_after=((7,),), timeline=(Event(writer="A", what="commits", version=10, at=1.0),),
+        rows_after=((7,),),
+        timeline=(Event(writer="A", what="commits", version=10, at=1.0),),
     )
     assert list(invariants(both)) == []

@@ -1,4 +1,4 @@
-"""Does the judge catch a liar? Honest observations made by hand pass; each with one lie in it is caught, by its name."""
+"""Does the judge catch a liar? Honest observations made by hand pass; each with one lie in it is caught by name."""
 
 from __future__ import annotations
 
@@ -35,43 +35,89 @@ from lakerace.run import prove_overlap, run_race
 
 LINE = line("delta-4.4")
 APPEND = Expected(
-    word="append", surfaced="ConcurrentAppendException", root="io.delta.exceptions.ConcurrentAppendException",
-    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT", sqlstate="2D521", parameters=(("operation", "WRITE"),),
-    read_version=8, attempts=1,
+    word="append",
+    surfaced="ConcurrentAppendException",
+    root="io.delta.exceptions.ConcurrentAppendException",
+    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
+    sqlstate="2D521",
+    parameters=(("operation", "WRITE"),),
+    read_version=8,
+    attempts=1,
 )
 INSERTED = Expected(
     word="commits", version=9, read_version=8, attempts=1, operation="WRITE", blind=True, isolation="Serializable"
 )
 UPDATED = Expected(
-    word="commits", version=10, read_version=8, attempts=2, operation="UPDATE", blind=False, isolation="Serializable",
+    word="commits",
+    version=10,
+    read_version=8,
+    attempts=2,
+    operation="UPDATE",
+    blind=False,
+    isolation="Serializable",
     predicate="(id = 1)",
 )
 LOSES = held_against(
-    "an-update-loses-to-an-insert", layout=LAYOUTS["flat"], held="UPDATE {t} SET note = 'x' WHERE id = 1",
-    winners=["INSERT INTO {t} VALUES (2)"], expect=[APPEND, INSERTED],
+    "an-update-loses-to-an-insert",
+    layout=LAYOUTS["flat"],
+    held="UPDATE {t} SET note = 'x' WHERE id = 1",
+    winners=["INSERT INTO {t} VALUES (2)"],
+    expect=[APPEND, INSERTED],
 )
 BOTH = held_against(
-    "an-update-survives-an-insert", layout=LAYOUTS["flat"], held="UPDATE {t} SET note = 'x' WHERE id = 1",
-    winners=["INSERT INTO {t} VALUES (2)"], expect=[UPDATED, INSERTED],
+    "an-update-survives-an-insert",
+    layout=LAYOUTS["flat"],
+    held="UPDATE {t} SET note = 'x' WHERE id = 1",
+    winners=["INSERT INTO {t} VALUES (2)"],
+    expect=[UPDATED, INSERTED],
 )
 
 BASE: Rows = ((1, "base"),)
 WON: Rows = ((1, "base"), (2, "new"))
 A_UPDATED: Rows = ((1, "x"), (2, "new"))
 B_COMMITS = Outcome(
-    writer="B", statement="insert", text="INSERT ...", held=False, outcome="commits", version=9, read_version=8, attempts=1
+    writer="B",
+    statement="insert",
+    text="INSERT ...",
+    held=False,
+    outcome="commits",
+    version=9,
+    read_version=8,
+    attempts=1,
 )
 A_ABORTS = Outcome(
-    writer="A", statement="update", text="UPDATE ...", held=True, outcome="aborts", kind="append", read_version=8, attempts=1,
-    surfaced="ConcurrentAppendException", root="io.delta.exceptions.ConcurrentAppendException",
-    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT", sqlstate="2D521", parameters={"operation": "WRITE", "version": "9"},
+    writer="A",
+    statement="update",
+    text="UPDATE ...",
+    held=True,
+    outcome="aborts",
+    kind="append",
+    read_version=8,
+    attempts=1,
+    surfaced="ConcurrentAppendException",
+    root="io.delta.exceptions.ConcurrentAppendException",
+    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
+    sqlstate="2D521",
+    parameters={"operation": "WRITE", "version": "9"},
 )
 A_COMMITS = Outcome(
-    writer="A", statement="update", text="UPDATE ...", held=True, outcome="commits", version=10, read_version=8, attempts=2
+    writer="A",
+    statement="update",
+    text="UPDATE ...",
+    held=True,
+    outcome="commits",
+    version=10,
+    read_version=8,
+    attempts=2,
 )
 H9 = HistoryRow(version=9, operation="WRITE", readVersion=8, isolationLevel="Serializable", isBlindAppend=True)
 H10 = HistoryRow(
-    version=10, operation="UPDATE", readVersion=8, isolationLevel="Serializable", isBlindAppend=False, predicate="(id = 1)"
+    version=10,
+    operation="UPDATE",
+    readVersion=8,
+    isolationLevel="Serializable",
+    isBlindAppend=False,
+    predicate="(id = 1)",
 )
 C9 = Commit(version=9, operation="WRITE", added=("b.parquet",))
 C10 = Commit(version=10, operation="UPDATE", added=("a2.parquet",), removed=("a.parquet",))
@@ -79,14 +125,29 @@ C10 = Commit(version=10, operation="UPDATE", added=("a2.parquet",), removed=("a.
 
 def timeline(end: str, stood: int = 8, released: int = 9) -> tuple[Event, ...]:
     steps = (("A", "read", stood), ("A", "hold", stood), ("B", "read", 8), ("B", "commits", 9), ("A", end, released))
-    return tuple(Event(writer=name, what=what, version=version, at=at) for at, (name, what, version) in enumerate(steps))
+    return tuple(
+        Event(writer=name, what=what, version=version, at=at) for at, (name, what, version) in enumerate(steps)
+    )
 
 
 def observation(race: Race, **seen: Any) -> Observation:
     return Observation(
-        race=race.name, engine=LINE.name, versions={}, driver="phases", layout="flat", isolation="serializable",
-        order="A:read B:read B:commit A:commit", overlap=True, overlap_proof="A read 8 < 9", columns=("id", "note"),
-        rows_before=BASE, rows_at_release=WON, rows_read_by="a hand", files=Files(live=2, on_disk=3), base_version=8, **seen,
+        race=race.name,
+        engine=LINE.name,
+        versions={},
+        driver="phases",
+        layout="flat",
+        isolation="serializable",
+        order="A:read B:read B:commit A:commit",
+        overlap=True,
+        overlap_proof="A read 8 < 9",
+        columns=("id", "note"),
+        rows_before=BASE,
+        rows_at_release=WON,
+        rows_read_by="a hand",
+        files=Files(live=2, on_disk=3),
+        base_version=8,
+        **seen,
     )
 
 
@@ -94,7 +155,11 @@ LOST = observation(
     LOSES, writers=(A_ABORTS, B_COMMITS), history=(H9,), commits=(C9,), rows_after=WON, timeline=timeline("append")
 )
 DONE = observation(
-    BOTH, writers=(A_COMMITS, B_COMMITS), history=(H10, H9), commits=(C9, C10), rows_after=A_UPDATED,
+    BOTH,
+    writers=(A_COMMITS, B_COMMITS),
+    history=(H10, H9),
+    commits=(C9, C10),
+    rows_after=A_UPDATED,
     timeline=timeline("commits", released=10),
 )
 
@@ -123,96 +188,182 @@ GHOST = Commit(version=10, operation="UPDATE", added=("ghost.parquet",))
 LIES: dict[str, tuple[Race, Observation, str]] = {
     # What became of a writer.
     "an abort told as nothing committed": (
-        LOSES, with_a(LOST, outcome="no-commit", kind=None), "A: expected append, seen no-commit"),
+        LOSES,
+        with_a(LOST, outcome="no-commit", kind=None),
+        "A: expected append, seen no-commit",
+    ),
     "an abort told as another failure": (
-        LOSES, with_a(LOST, outcome="fails", kind=None, condition="DIVIDE_BY_ZERO"),
-        "A: expected append, seen fails (DIVIDE_BY_ZERO)"),
+        LOSES,
+        with_a(LOST, outcome="fails", kind=None, condition="DIVIDE_BY_ZERO"),
+        "A: expected append, seen fails (DIVIDE_BY_ZERO)",
+    ),
     "an abort told as a commit": (
-        LOSES, replace(LOST, writers=(A_COMMITS, B_COMMITS)), "A: expected append, seen commits"),
+        LOSES,
+        replace(LOST, writers=(A_COMMITS, B_COMMITS)),
+        "A: expected append, seen commits",
+    ),
     "a commit told as an abort": (
-        BOTH, replace(DONE, writers=(A_ABORTS, B_COMMITS)),
-        "A: expected commits, seen append (DELTA_CONCURRENT_APPEND.WITHOUT_HINT)"),
+        BOTH,
+        replace(DONE, writers=(A_ABORTS, B_COMMITS)),
+        "A: expected commits, seen append (DELTA_CONCURRENT_APPEND.WITHOUT_HINT)",
+    ),
     "another kind of conflict": (
-        LOSES, with_a(LOST, kind="delete-read", condition="DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT"),
-        "A: expected append, seen delete-read (DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT)"),
+        LOSES,
+        with_a(LOST, kind="delete-read", condition="DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT"),
+        "A: expected append, seen delete-read (DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT)",
+    ),
     "another error condition": (
-        LOSES, with_a(LOST, condition="DELTA_CONCURRENT_WRITE"),
-        "A: error condition: expected DELTA_CONCURRENT_APPEND.WITHOUT_HINT, seen DELTA_CONCURRENT_WRITE"),
+        LOSES,
+        with_a(LOST, condition="DELTA_CONCURRENT_WRITE"),
+        "A: error condition: expected DELTA_CONCURRENT_APPEND.WITHOUT_HINT, seen DELTA_CONCURRENT_WRITE",
+    ),
     "another sub-condition": (
-        LOSES, with_a(LOST, condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT"),
-        "A: error condition: expected DELTA_CONCURRENT_APPEND.WITHOUT_HINT, seen DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT"),
+        LOSES,
+        with_a(LOST, condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT"),
+        "A: error condition: expected DELTA_CONCURRENT_APPEND.WITHOUT_HINT, seen DELTA_CONCURRENT_APPEND.WITH_PAR",
+    ),
     "the sub-condition left out": (
-        LOSES, with_a(LOST, condition="DELTA_CONCURRENT_APPEND"), "A: error condition: expected"),
+        LOSES,
+        with_a(LOST, condition="DELTA_CONCURRENT_APPEND"),
+        "A: error condition: expected",
+    ),
     "another root class": (
-        LOSES, with_a(LOST, root="io.delta.exceptions.ConcurrentWriteException"),
-        "A: root class: expected io.delta.exceptions.ConcurrentAppendException, seen io.delta.exceptions.ConcurrentWriteE"),
+        LOSES,
+        with_a(LOST, root="io.delta.exceptions.ConcurrentWriteException"),
+        "A: root class: expected io.delta.exceptions.ConcurrentAppendException, seen io.delta.exceptions.Concurrent",
+    ),
     "another surfaced class": (
-        LOSES, with_a(LOST, surfaced="ConcurrentWriteException"),
-        "A: surfaced class: expected ConcurrentAppendException, seen ConcurrentWriteException"),
+        LOSES,
+        with_a(LOST, surfaced="ConcurrentWriteException"),
+        "A: surfaced class: expected ConcurrentAppendException, seen ConcurrentWriteException",
+    ),
     "a conflict that came wrapped": (
-        LOSES, with_a(LOST, surfaced="Py4JJavaError"),
-        "A: surfaced class: expected ConcurrentAppendException, seen Py4JJavaError"),
+        LOSES,
+        with_a(LOST, surfaced="Py4JJavaError"),
+        "A: surfaced class: expected ConcurrentAppendException, seen Py4JJavaError",
+    ),
     "another SQLSTATE": (LOSES, with_a(LOST, sqlstate="40001"), "A: SQLSTATE: expected 2D521, seen 40001"),
     "another parameter": (
-        LOSES, with_a(LOST, parameters={"operation": "MERGE"}), "A: parameter operation: expected WRITE, seen MERGE"),
+        LOSES,
+        with_a(LOST, parameters={"operation": "MERGE"}),
+        "A: parameter operation: expected WRITE, seen MERGE",
+    ),
     "a parameter left out": (LOSES, with_a(LOST, parameters={}), "A: parameter operation: expected WRITE, seen None"),
     "another read version": (BOTH, with_a(DONE, read_version=9), "A: read version: expected 8, seen 9"),
     "another number of attempts": (BOTH, with_a(DONE, attempts=1), "A: attempts: expected 2, seen 1"),
     "another version of the winner": (
-        LOSES, replace(with_b(LOST, version=8), timeline=()), "B: version: expected 9, seen 8"),
+        LOSES,
+        replace(with_b(LOST, version=8), timeline=()),
+        "B: version: expected 9, seen 8",
+    ),
     "a writer left out": (LOSES, replace(LOST, writers=(A_ABORTS,)), "B: nothing was seen of it"),
     "a writer too many": (
-        LOSES, replace(LOST, writers=(A_ABORTS, B_COMMITS, replace(A_ABORTS, writer="C"))), "C: is no writer of this race"),
-    "a writer told twice": (
-        LOSES, replace(LOST, writers=(A_ABORTS, B_COMMITS, A_ABORTS)), "A: two outcomes were seen"),
+        LOSES,
+        replace(LOST, writers=(A_ABORTS, B_COMMITS, replace(A_ABORTS, writer="C"))),
+        "C: is no writer of this race",
+    ),
+    "a writer told twice": (LOSES, replace(LOST, writers=(A_ABORTS, B_COMMITS, A_ABORTS)), "A: two outcomes were seen"),
     "a loser whose commit stayed": (LOSES, with_a(LOST, version=10), "A: it aborted, but version 10 is its commit"),
     # What the history says.
     "a commit without its history row": (
-        BOTH, replace(DONE, history=(H9,)), "A: its commit 10 is acknowledged but missing from the history"),
+        BOTH,
+        replace(DONE, history=(H9,)),
+        "A: its commit 10 is acknowledged but missing from the history",
+    ),
     "a commit without its log entry": (
-        BOTH, replace(DONE, commits=(C9,)), "A: its commit 10 is acknowledged but missing from the log"),
+        BOTH,
+        replace(DONE, commits=(C9,)),
+        "A: its commit 10 is acknowledged but missing from the log",
+    ),
     "a commit without its number": (
-        BOTH, with_a(DONE, version=None), "A: its commit None is acknowledged but missing from the log"),
+        BOTH,
+        with_a(DONE, version=None),
+        "A: its commit None is acknowledged but missing from the log",
+    ),
     "a history row too many": (
-        BOTH, replace(DONE, history=(EXTRA, H10, H9)), "history has versions [9, 10, 11], the log has [9, 10]"),
+        BOTH,
+        replace(DONE, history=(EXTRA, H10, H9)),
+        "history has versions [9, 10, 11], the log has [9, 10]",
+    ),
     "a log entry too many": (
-        LOSES, replace(LOST, commits=(C9, GHOST)), "history has versions [9], the log has [9, 10]"),
+        LOSES,
+        replace(LOST, commits=(C9, GHOST)),
+        "history has versions [9], the log has [9, 10]",
+    ),
     "a commit that nobody owns up to": (
-        LOSES, replace(LOST, commits=(C9, GHOST), history=(H10, H9)),
-        "versions [10] are in the log, but no writer says that it committed them"),
+        LOSES,
+        replace(LOST, commits=(C9, GHOST), history=(H10, H9)),
+        "versions [10] are in the log, but no writer says that it committed them",
+    ),
     "two writers at one version": (BOTH, with_a(DONE, version=9), "two writers hold the same version: [9, 9]"),
     "a gap between versions": (
-        LOSES, replace(LOST, commits=(replace(C9, version=10),)), "versions have gaps: [10] after 8"),
+        LOSES,
+        replace(LOST, commits=(replace(C9, version=10),)),
+        "versions have gaps: [10] after 8",
+    ),
     "another operation": (
-        LOSES, with_row(LOST, 9, operation="MERGE"), "B: history operation: expected WRITE, seen MERGE"),
+        LOSES,
+        with_row(LOST, 9, operation="MERGE"),
+        "B: history operation: expected WRITE, seen MERGE",
+    ),
     "an append that read": (
-        LOSES, with_row(LOST, 9, isBlindAppend=False), "B: history isBlindAppend: expected True, seen False"),
+        LOSES,
+        with_row(LOST, 9, isBlindAppend=False),
+        "B: history isBlindAppend: expected True, seen False",
+    ),
     "an update that is blind": (
-        BOTH, with_row(DONE, 10, isBlindAppend=True), "A: history isBlindAppend: expected False, seen True"),
+        BOTH,
+        with_row(DONE, 10, isBlindAppend=True),
+        "A: history isBlindAppend: expected False, seen True",
+    ),
     "another isolation level": (
-        BOTH, with_row(DONE, 10, isolationLevel="WriteSerializable"),
-        "A: history isolationLevel: expected Serializable, seen WriteSerializable"),
+        BOTH,
+        with_row(DONE, 10, isolationLevel="WriteSerializable"),
+        "A: history isolationLevel: expected Serializable, seen WriteSerializable",
+    ),
     "another predicate": (
-        BOTH, with_row(DONE, 10, predicate="(id = 2)"), "A: history predicate: expected (id = 1), seen (id = 2)"),
+        BOTH,
+        with_row(DONE, 10, predicate="(id = 2)"),
+        "A: history predicate: expected (id = 1), seen (id = 2)",
+    ),
     # What lies in the log and in the table.
     "a file added twice": (
-        LOSES, with_commit(LOST, 9, added=("b.parquet", "b.parquet")), "version 9 adds b.parquet 2 times"),
+        LOSES,
+        with_commit(LOST, 9, added=("b.parquet", "b.parquet")),
+        "version 9 adds b.parquet 2 times",
+    ),
     "a file removed twice": (
-        BOTH, with_commit(DONE, 9, removed=("a.parquet",)), "version 10 removes a.parquet, which version 9 had removed"),
+        BOTH,
+        with_commit(DONE, 9, removed=("a.parquet",)),
+        "version 10 removes a.parquet, which version 9 had removed",
+    ),
     "a transaction id used twice": (
-        BOTH, with_commit(with_commit(DONE, 9, transactions=("app=1",)), 10, transactions=("app=1",)),
-        "version 10 uses transaction app=1, as version 9 had"),
+        BOTH,
+        with_commit(with_commit(DONE, 9, transactions=("app=1",)), 10, transactions=("app=1",)),
+        "version 10 uses transaction app=1, as version 9 had",
+    ),
     "the loser's row is there": (
-        LOSES, replace(LOST, rows_after=(*WON, (3, "ghost"))), "A aborted but left a trace: 1 new rows [(3, 'ghost')], 0 gone"),
+        LOSES,
+        replace(LOST, rows_after=(*WON, (3, "ghost"))),
+        "A aborted but left a trace: 1 new rows [(3, 'ghost')], 0 gone",
+    ),
     "the winner's row is gone": (
-        LOSES, replace(LOST, rows_after=BASE), "A aborted but left a trace: 0 new rows [], 1 gone [(2, 'new')]"),
+        LOSES,
+        replace(LOST, rows_after=BASE),
+        "A aborted but left a trace: 0 new rows [], 1 gone [(2, 'new')]",
+    ),
     "rows changed without a file": (
-        LOSES, with_commit(LOST, 9, added=()), "the rows changed although no commit touched a file"),
-    "rows declared unchanged": (
-        replace(LOSES, rows="unchanged"), LOST, "rows: declared unchanged, but they changed"),
+        LOSES,
+        with_commit(LOST, 9, added=()),
+        "the rows changed although no commit touched a file",
+    ),
+    "rows declared unchanged": (replace(LOSES, rows="unchanged"), LOST, "rows: declared unchanged, but they changed"),
     # Whether it was a race at all.
     "a serial run posing as a race": (
-        LOSES, replace(LOST, overlap=False, overlap_proof="nobody was held"), "the writers did not overlap: nobody was held"),
+        LOSES,
+        replace(LOST, overlap=False, overlap_proof="nobody was held"),
+        "the writers did not overlap: nobody was held",
+    ),
 }
 
 
@@ -245,23 +396,41 @@ def test_a_broken_run_is_an_error_and_never_a_pass() -> None:
 # Proof of overlap, from outcomes and the driver's trace.
 PROOFS: dict[str, tuple[Outcome, Outcome, tuple[Event, ...], str]] = {
     "the winner committed before the hold": (
-        A_COMMITS, B_COMMITS, timeline("commits", stood=9, released=10),
-        "A was held at version 9, and nobody committed before it was released"),
+        A_COMMITS,
+        B_COMMITS,
+        timeline("commits", stood=9, released=10),
+        "A was held at version 9, and nobody committed before it was released",
+    ),
     "the winner committed after the held writer": (
-        replace(A_COMMITS, version=9, attempts=1), replace(B_COMMITS, version=10), timeline("commits"),
-        "A was held at version 8, and nobody committed before it was released"),
+        replace(A_COMMITS, version=9, attempts=1),
+        replace(B_COMMITS, version=10),
+        timeline("commits"),
+        "A was held at version 8, and nobody committed before it was released",
+    ),
     "the winner committed nothing": (
-        A_COMMITS, replace(B_COMMITS, outcome="no-commit", version=None), timeline("commits"),
-        "A was held at version 8, and nobody committed before it was released"),
+        A_COMMITS,
+        replace(B_COMMITS, outcome="no-commit", version=None),
+        timeline("commits"),
+        "A was held at version 8, and nobody committed before it was released",
+    ),
     "the abort names a version it had read": (
-        replace(A_ABORTS, parameters={"version": "8"}), B_COMMITS, timeline("append"),
-        "A aborted because of version 8, which it had read"),
+        replace(A_ABORTS, parameters={"version": "8"}),
+        B_COMMITS,
+        timeline("append"),
+        "A aborted because of version 8, which it had read",
+    ),
     "the held writer read after the winner": (
-        replace(A_COMMITS, read_version=9, attempts=1), B_COMMITS, timeline("commits"),
-        "A was held at version 8, but read 9 and committed at its first attempt"),
+        replace(A_COMMITS, read_version=9, attempts=1),
+        B_COMMITS,
+        timeline("commits"),
+        "A was held at version 8, but read 9 and committed at its first attempt",
+    ),
     "the held writer never stood": (
-        A_COMMITS, B_COMMITS, tuple(event for event in timeline("commits") if event.what != "hold"),
-        "A ended before it reached its commit"),
+        A_COMMITS,
+        B_COMMITS,
+        tuple(event for event in timeline("commits") if event.what != "hold"),
+        "A ended before it reached its commit",
+    ),
 }
 
 
@@ -272,12 +441,16 @@ def test_a_serial_run_proves_no_overlap(lie: str) -> None:
 
 
 def test_an_honest_run_proves_its_overlap() -> None:
-    assert prove_overlap(BOTH, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits")), 8) == (True, "A read 8 < 9 < 10")
+    assert prove_overlap(BOTH, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits")), 8) == (
+        True,
+        "A read 8 < 9 < 10",
+    )
     lost = prove_overlap(LOSES, {"A": A_ABORTS, "B": B_COMMITS}, list(timeline("append")), 8)
     assert lost == (True, "A read 8 < 9, then aborted")
     again = replace(A_COMMITS, read_version=9, attempts=2)
     assert prove_overlap(BOTH, {"A": again, "B": B_COMMITS}, list(timeline("commits")), 8) == (
-        True, "A read 8 < 9 < 10, then re-read at 9"
+        True,
+        "A read 8 < 9 < 10, then re-read at 9",
     )
 
 
@@ -298,7 +471,11 @@ def deviations(tmp_path: Path, text: str, chosen: Line = LINE) -> tuple[Deviatio
 
 
 ENTRY = {
-    "races": '["an-update-loses-*"]', "versions": '">=4.4"', "expect": '"commits"', "kind": '"vendor"', "because": '"row level"',
+    "races": '["an-update-loses-*"]',
+    "versions": '">=4.4"',
+    "expect": '"commits"',
+    "kind": '"vendor"',
+    "because": '"row level"',
 }
 
 
@@ -350,7 +527,9 @@ def test_a_deviation_that_declares_the_expected_is_a_difference(tmp_path: Path) 
 
 def test_a_stale_deviation_is_told(tmp_path: Path) -> None:
     found = deviations(tmp_path, entry(races='["an-update-loses-*", "gone-*"]'))
-    assert stale(found, [LOSES.name]) == ("vendor.toml, deviation 1: 'gone-*' matches no race; remove it or mend the name",)
+    assert stale(found, [LOSES.name]) == (
+        "vendor.toml, deviation 1: 'gone-*' matches no race; remove it or mend the name",
+    )
     assert deviation_for("gone-2", "A", found) is not None
     assert deviation_for("gone-2", "B", found) is None
 
@@ -373,7 +552,7 @@ def test_a_grid_row_of_another_length_is_refused(tmp_path: Path) -> None:
         read_grid(grid)
 
 
-MODULE = '''
+MODULE = """
 from lakerace.layouts import LAYOUTS
 from lakerace.race import held_against
 
@@ -384,7 +563,7 @@ RACES = (%s)
 
 def test_race(case):
     pass
-'''
+"""
 
 
 @pytest.mark.parametrize(
@@ -401,8 +580,13 @@ def test_a_wrong_name_stops_the_collection(tmp_path: Path, races: str, message: 
     known = any(found.value == "lakerace.plugin" for found in entry_points(group="pytest11"))
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     ended = subprocess.run(
-        command + ([] if known else ["-p", "lakerace.plugin"]), capture_output=True, text=True, cwd=tmp_path, timeout=60,
-        check=False, env={**os.environ, "PYTHONPATH": str(Path(lakerace.__file__).parents[1])},
+        command + ([] if known else ["-p", "lakerace.plugin"]),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(lakerace.__file__).parents[1])},
     )
     assert ended.returncode not in (0, 5)
     assert message in ended.stdout + ended.stderr
@@ -442,9 +626,12 @@ class FakeEngine:
 
         history = deltalog.history(table.path, table.base_version)
         return Reading(
-            columns=("n",), rows=self._rows(table.path), rows_read_by="fake",
+            columns=("n",),
+            rows=self._rows(table.path),
+            rows_read_by="fake",
             history=history[1:] if self.lie == "history row lost" else history,
-            commits=deltalog.read_commits(table.path, table.base_version), files=Files(live=1, on_disk=1),
+            commits=deltalog.read_commits(table.path, table.base_version),
+            files=Files(live=1, on_disk=1),
         )
 
     def drop(self, table: Table) -> None:
@@ -460,7 +647,13 @@ class FakeEngine:
         return tuple((number,) for number in sorted(self.state(path)))
 
     def _commit(
-        self, path: Path, version: int, operation: str, files: list[tuple[str, str]], numbers: set[int], read: int | None = None
+        self,
+        path: Path,
+        version: int,
+        operation: str,
+        files: list[tuple[str, str]],
+        numbers: set[int],
+        read: int | None = None,
     ) -> None:
         info = {"operation": operation, "readVersion": read, "isolationLevel": "Serializable"}
         actions = [{"commitInfo": info}, *({kind: {"path": name}} for kind, name in files)]
@@ -475,7 +668,13 @@ class FakeHeld:
     def __init__(self, engine: FakeEngine, table: Table, writer: str, statement: Statement, *, held: bool) -> None:
         from lakerace import deltalog
 
-        self._engine, self._path, self._writer, self._statement, self._held = engine, table.path, writer, statement, held
+        self._engine, self._path, self._writer, self._statement, self._held = (
+            engine,
+            table.path,
+            writer,
+            statement,
+            held,
+        )
         self._read = deltalog.latest_version(table.path)
         if held and engine.lie == "it never stopped":
             self.early = self.release()
@@ -486,7 +685,10 @@ class FakeHeld:
         engine, verb, number = self._engine, *self._statement.text.split()
         before = deltalog.latest_version(self._path)
         common: dict[str, Any] = {
-            "writer": self._writer, "statement": self._statement.name, "text": self._statement.text, "held": self._held,
+            "writer": self._writer,
+            "statement": self._statement.name,
+            "text": self._statement.text,
+            "held": self._held,
         }
         if self._held and engine.lie == "it read late":
             self._read = before
@@ -495,8 +697,13 @@ class FakeHeld:
             if engine.lie == "it left its rows":
                 (self._path / "state.json").write_text(json.dumps(sorted({*numbers, int(number)})), encoding="utf-8")
             return Outcome(
-                outcome="aborts", kind="append", surfaced="ConcurrentAppendException", read_version=self._read, attempts=1,
-                parameters={"version": str(before)}, **common,
+                outcome="aborts",
+                kind="append",
+                surfaced="ConcurrentAppendException",
+                read_version=self._read,
+                attempts=1,
+                parameters={"version": str(before)},
+                **common,
             )
         version = before + 1
         if self._held and engine.lie == "it committed nothing":
@@ -512,7 +719,11 @@ class FakeHeld:
 
 def fake_race(held: str, outcome: str) -> Race:
     return held_against(
-        "fake", layout=LAYOUTS["flat"], held=held, winners=["add 100"], expect=[Expected(word=outcome), Expected(word="commits")]
+        "fake",
+        layout=LAYOUTS["flat"],
+        held=held,
+        winners=["add 100"],
+        expect=[Expected(word=outcome), Expected(word="commits")],
     )
 
 
