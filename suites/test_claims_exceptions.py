@@ -112,7 +112,7 @@ PAIRS = {
     "append": (FLAT, UPDATE, "UPDATE {t} SET note = 'B' WHERE id = 16", "Please retry the operation"),
     "delete-read": (FLAT, UPDATE, "DELETE FROM {t} WHERE id IN (1, 2)", "Please retry the operation"),
     "metadata": (FLAT, UPDATE, SET_PROPERTY, "Please try the operation again"),
-    "protocol": (WITH_FEATURE, UPDATE, DROP_FEATURE, "Please try the operation again"),
+    "protocol": (WITH_FEATURE, UPDATE, DROP_FEATURE, "has been changed by a concurrent update"),
     "transaction": (FLAT, append_of("x"), append_of("x"), "Did you run multiple instances of the same streaming query"),
 }
 
@@ -183,7 +183,7 @@ def while_held(engine, tmp_path) -> Callable[..., BaseException | None]:
         thread = threading.Thread(target=work)
         thread.start()
         try:
-            assert ask(lambda: locks.reached("commit"), done, WITHIN, locks.board)
+            assert ask(locks.reached_commit, done, WITHIN, locks.board)
             meanwhile()
         finally:
             locks.open_all()
