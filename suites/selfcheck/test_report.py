@@ -503,7 +503,7 @@ def test_equal_grids_are_printed_once_under_both_titles():
     screen = console(80)
     print_grids(Results(engine="e", profile="", started="2026-08-11T10:00:00Z", seconds=1, results=runs), screen)
     text = screen.file.getvalue()
-    assert "delta-4.4 · flat · serializable (1 races)\ndelta-4.4 · by-date · serializable (1 races)\nheld" in text
+    assert "delta-4.4 · flat · serializable (1 race)\ndelta-4.4 · by-date · serializable (1 race)\nheld" in text
     assert text.count("\nupdate-by-key ") == 2
 
 
