@@ -71,7 +71,7 @@ RACES = (
                  held="DELETE FROM {t} WHERE id = 1", winners=[DELETE], expect=[APPEND, COMMITS], claims=("D-083",)),
     *(held_against(f"held-{name}-loses-to-a-new-column", layout=FLAT, held=sql, winners=[ADD_COLUMN],
                    expect=[METADATA, COMMITS],
-                   claims=("D-056", "D-052", *(("D-058",) if name == "insert" else ()))) for name, sql in WRITES.items()),
+                   claims=("D-056", "D-052", *(("D-058", "D-070") if name == "insert" else ()))) for name, sql in WRITES.items()),
     *(held_against(f"held-{name}-loses-to-a-table-property", layout=FLAT, held=sql, winners=[SET_PROPERTY],
                    expect=[METADATA, COMMITS],
                    claims=("D-057", *(("D-058",) if name == "insert" else ()))) for name, sql in WRITES.items()),

@@ -1,0 +1,96 @@
+"""Every claim has an answer, and a race or a test stands behind it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from lakerace import claims
+from lakerace.claims import NOT_SHOWN, Claim, ClaimError, check_claims
+from lakerace.home import suites_dir
+
+GOOD = Claim(id="D-001", text="a text", answer="confirmed", measured="seen", where=("a-race",))
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"claims_of_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def marks_of(function: object) -> Iterator[pytest.Mark]:
+    """The marks of a test function and of its parameters."""
+    for mark in getattr(function, "pytestmark", ()):
+        yield mark
+        if mark.name == "parametrize":
+            yield from (inner.mark if hasattr(inner, "mark") else inner
+                        for value in mark.args[1] for inner in getattr(value, "marks", ()))
+
+
+@lru_cache(maxsize=1)
+def carriers() -> dict[str, frozenset[str]]:
+    """The claim ids that each race and each test function of ``suites/test_claims_*.py`` carries."""
+    found: dict[str, frozenset[str]] = {}
+    for path in sorted(suites_dir().glob("test_claims_*.py")):
+        module = load(path)
+        for race in module.RACES:
+            assert race.name not in found, f"two races are called {race.name}"
+            found[race.name] = frozenset(race.claims)
+        for name, thing in vars(module).items():
+            ids = frozenset(claim for mark in marks_of(thing) if mark.name == "claim" for claim in mark.args)
+            if name.startswith("test_") and ids:
+                assert name not in found, f"two tests are called {name}"
+                found[name] = ids
+    return found
+
+
+def test_the_ids_are_d_001_to_d_083() -> None:
+    assert [claim.id for claim in claims.load_claims()] == [f"D-{number:03d}" for number in range(1, 84)]
+
+
+def test_every_claim_says_where_it_is_answered() -> None:
+    for claim in claims.load_claims():
+        carrying = {name for name, ids in carriers().items() if claim.id in ids}
+        assert set(claim.where) == carrying, claim.id
+        assert bool(carrying) == (claim.answer != NOT_SHOWN), claim.id
+
+
+def test_every_carried_id_is_known() -> None:
+    assert {claim for ids in carriers().values() for claim in ids} <= claims.known_ids()
+
+
+def test_no_race_of_these_suites_is_without_a_claim() -> None:
+    assert [name for name, ids in carriers().items() if not ids] == []
+
+
+def test_rows_are_what_the_list_says() -> None:
+    assert len(claims.rows()) == 83
+    assert claims.rows("contradicted") == [row for row in claims.rows() if row["answer"] == "contradicted"]
+    assert set(claims.rows()[0]) == {"id", "text", "answer", "measured", "where"}
+    assert sum(claims.counts().values()) == 83
+
+
+@pytest.mark.parametrize(("liar", "said"), [
+    ([GOOD, GOOD], "D-001 stands twice"),
+    ([msgspec.structs.replace(GOOD, answer="sort of")], "D-001: answer 'sort of'; use one of confirmed"),
+    ([msgspec.structs.replace(GOOD, measured=" ")], "D-001: text and measured must say something"),
+    ([msgspec.structs.replace(GOOD, where=())], "D-001: confirmed, but `where` names no race and no test"),
+], ids=["twice", "answer", "empty", "nowhere"])
+def test_a_wrong_claim_is_refused(liar: list[Claim], said: str) -> None:
+    with pytest.raises(ClaimError, match=said):
+        check_claims(liar)
+
+
+def test_an_unknown_answer_is_refused() -> None:
+    with pytest.raises(ClaimError, match="unknown answer 'maybe'"):
+        claims.answered("maybe")
