@@ -8,6 +8,7 @@ from lakerace.matrix import Cell, cells, race_of
 from lakerace.race import Expected, Race
 
 ENGINES = ("delta-spark", "delta-rs")
+VERSIONS = ">=0"
 
 
 def races(line: Line, profile: str) -> tuple[Race, ...]:
