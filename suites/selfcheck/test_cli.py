@@ -782,7 +782,7 @@ def test_record_writes_new_cells_and_prints_those_that_differ(
     first = saved(tmp_path, result(pairs["update-by-key"], HELD), result(pairs["insert-values"], commits))
     code, out, err = told(capsys, "record", first)
     assert (code, out) == (0, "")
-    assert err.endswith("lakerace: 2 new cells written, 0 as the grids have them, 0 that differ\n")
+    assert err.endswith("lakerace: 2 new cells written, 0 as declared, 0 that differ\n")
     grid = grids / "flat.serializable.md"
     assert read_grid(grid) == {
         ("update-by-key", "delete-by-key"): "append",
@@ -800,7 +800,7 @@ def test_record_writes_new_cells_and_prints_those_that_differ(
     before = grid.read_text(encoding="utf-8")
     code, out, err = told(capsys, "record", second)
     assert code == 0
-    assert "0 new cells written, 1 as the grids have them, 1 that differ" in err
+    assert "0 new cells written, 1 as declared, 1 that differ" in err
     assert grid.read_text(encoding="utf-8") == before
     (tmp_path / "new.toml").write_text(out, encoding="utf-8")
     [deviation] = load_deviations(line("delta-4.4"), [tmp_path / "new.toml"])[-1:]
@@ -875,3 +875,34 @@ def test_bench_prints_its_figures(capsys: pytest.CaptureFixture[str], monkeypatc
         "2 workers : 1 worker  2.0",
     ]
     assert json.loads(told(capsys, "bench", "--races", "20", "--drift", "10", "--json")[1])["engine"] == "delta-4.4"
+
+
+def test_record_takes_an_engine_that_tells_less_at_its_word(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, grids: Path
+) -> None:
+    name = "matrix/by-date/serializable/update-by-key~delete-by-key"
+    hinted = replace(HELD, condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT")
+    told(capsys, "record", saved(tmp_path, result(name, hinted)))
+    plain = replace(HELD, condition="DELTA_CONCURRENT_APPEND")
+    err = told(capsys, "record", saved(tmp_path, result(name, plain)), "--engine", "delta-4.0")[2]
+    assert "0 new cells written, 1 as declared, 0 that differ" in err
+    assert "0 as declared, 1 that differ" in told(capsys, "record", saved(tmp_path, result(name, plain)))[2]
+
+
+def test_a_line_that_breaks_the_run_does_not_take_the_others_along(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from lakerace import run
+
+    def breaking(race: Any, engine: Any) -> Observation:
+        if race.name == "broken":
+            raise OSError("the table can't be read\nfor a reason")
+        return original(race, engine)
+
+    original = run.run_race
+    monkeypatch.setattr(run, "run_race", breaking)
+    lines = [{"id": name, "held": UPDATE, "winners": [DELETE]} for name in ("broken", "whole")]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    found = [json.loads(text) for text in told(capsys, *RS, "--from", str(tmp_path / "r.jsonl"))[1].splitlines()]
+    assert found[0] == {"id": "broken", "line": 1, "error": "OSError: the table can't be read"}
+    assert "error" not in found[1]
