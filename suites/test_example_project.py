@@ -49,3 +49,25 @@ def test_a_layout_that_cannot_be_made(race):
     assert "(1, datetime.date(2026, 3, 1), 'open')" not in output, "an unchanged row is no news"
     assert "- (2, datetime.date(2026, 3, 1), 'open')" in output
     assert "layout inline: 'CREATE TABLE {t} (id BIGINT) USING nothing' failed" in output
+
+
+def test_on_the_second_engine_it_runs_as_well(project, inner_pytest):
+    (project / "test_my_merge.py").write_text('''
+from pathlib import Path
+from lakerace.assertions import assert_commits, assert_rows
+
+def test_my_merge_survives_a_clean_up_of_another_day(race):
+    seen = race(held="UPDATE {t} SET status = 'shipped' WHERE order_date = DATE'2026-03-01' AND order_id = 1",
+                winners=["DELETE FROM {t} WHERE order_date = DATE'2026-03-02'"], layout=Path("orders.sql"))
+    assert_commits(seen, "A", "B")
+    assert seen.engine == "delta-rs"
+    assert_rows(seen, added=[{"status": "shipped"}], removed=[{"order_id": 1}, {"order_id": 3}, {"order_id": 4}])
+
+def test_of_spark_only(delta):
+    raise AssertionError("there is no Spark session")
+''')
+    run = inner_pytest(project, "-rs", "--engine", "delta-rs")
+    output, _ = run.communicate(timeout=LIMIT_S)
+    assert run.returncode == 0, output
+    assert "1 passed, 1 skipped" in output, output
+    assert "delta-rs has no Spark session" in output, output
