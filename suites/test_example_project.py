@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLE = Path(__file__).with_name("example")
-LIMIT_S = 300
+LIMIT_S = 600
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-LIMIT_S = 240
+LIMIT_S = 600
 SPARK_ONLY = "this is about the JVM of Spark"
 
 
