@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
 from lakerace.layouts import layout
-from lakerace.observe import Observation, Rows
-from lakerace.race import ISOLATIONS, SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Statement, Write, held_against, statement
+from lakerace.race import (
+    ISOLATIONS,
+    SERIALIZABLE,
+    WRITE_SERIALIZABLE,
+    Expected,
+    Statement,
+    Write,
+    held_against,
+    statement,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakerace.observe import Observation, Rows
 
 FLAT, BY_DATE = layout("flat"), layout("by-date")
 COMMITS = Expected(word="commits")
@@ -154,8 +167,8 @@ def test_serializable_the_rows_are_those_of_the_history(race, replay, pair):
 
 
 def set_to_the_other_dates_maximum(own: str, other: str) -> str:
-    return (f"UPDATE {{t}} SET amount = (SELECT max(amount) + 1000 FROM {{t}} WHERE event_date = DATE'2026-08-{other}') "
-            f"WHERE event_date = DATE'2026-08-{own}'")
+    top = f"SELECT max(amount) + 1000 FROM {{t}} WHERE event_date = DATE'2026-08-{other}'"
+    return f"UPDATE {{t}} SET amount = ({top}) WHERE event_date = DATE'2026-08-{own}'"
 
 
 @pytest.mark.claim("D-046")
@@ -188,6 +201,6 @@ def test_serializable_other_reads_of_the_table_are_recorded(race, held):
 
 @pytest.mark.claim("D-046")
 def test_serializable_a_subquery_in_the_set_of_a_merge_is_not_recorded(race):
-    held = ("MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id AND t.event_date = DATE'2026-08-11' WHEN MATCHED "
-            "THEN UPDATE SET amount = (SELECT max(amount) FROM {t} WHERE event_date = DATE'2026-08-12')")
+    held = ("MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id AND t.event_date = DATE'2026-08-11' "
+            "WHEN MATCHED THEN UPDATE SET amount = (SELECT max(amount) FROM {t} WHERE event_date = DATE'2026-08-12')")
     assert race(held=held, winners=[UPDATE_12], layout="by-date").outcome("A").word == "commits"

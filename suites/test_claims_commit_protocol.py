@@ -37,8 +37,8 @@ RACES = (
                  winners=[UPDATE_12, INSERT_12, UPDATE_11, DELETE_11],
                  expect=[append_at(11), COMMITS, COMMITS, COMMITS, COMMITS], claims=("D-005",)),
     held_against("an-insert-that-comes-late-becomes-the-next-version", layout=FLAT, held=INSERT, winners=[INSERT],
-                 expect=[Expected(word="commits", version=10, read_version=8, attempts=2), Expected(word="commits", version=9)],
-                 claims=("D-006", "D-004")),
+                 expect=[Expected(word="commits", version=10, read_version=8, attempts=2),
+                         Expected(word="commits", version=9)], claims=("D-006", "D-004")),
     held_against("a-loser-leaves-the-rows-of-the-winner", layout=FLAT, held=UPDATE, winners=[UPDATE],
                  expect=[append_at(9), COMMITS], claims=("D-009", "D-010")),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lakerace import deltalog
-from lakerace.layouts import COLUMNS, inserts, layout, layout_from_statements
+from lakerace.layouts import COLUMNS, layout, layout_from_statements
 from lakerace.race import Expected, held_against
 
 FLAT, BY_DATE, DV = layout("flat"), layout("by-date"), layout("flat-dv")
@@ -24,14 +24,15 @@ BY_REGION = layout_from_statements("by-region", (
 ), "partitioned by region")
 REPARTITIONED = layout_from_statements("repartitioned", (
     f"CREATE TABLE {{t}} ({COLUMNS}) USING delta",
-    "INSERT INTO {t} SELECT /*+ REPARTITION(4, event_date) */ * FROM VALUES "
-    "(1L, DATE'2026-08-11', 'DE', 1, 'base'), (2L, DATE'2026-08-12', 'DE', 1, 'base') "
-    "AS rows(id, event_date, country, amount, note)",
+    ("INSERT INTO {t} SELECT /*+ REPARTITION(4, event_date) */ * FROM VALUES "
+     "(1L, DATE'2026-08-11', 'DE', 1, 'base'), (2L, DATE'2026-08-12', 'DE', 1, 'base') "
+     "AS rows(id, event_date, country, amount, note)"),
 ), "unpartitioned, written from a DataFrame that was repartitioned by event_date")
 
 COMMITS = Expected(word="commits")
 APPEND = Expected(word="append", surfaced="ConcurrentAppendException", sqlstate="2D521",
-                  root="io.delta.exceptions.ConcurrentAppendException", condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT")
+                  root="io.delta.exceptions.ConcurrentAppendException",
+                  condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT")
 APPEND_P = Expected(word="append", surfaced="ConcurrentAppendException", sqlstate="2D521",
                     root="io.delta.exceptions.ConcurrentAppendException",
                     condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT")
@@ -52,6 +53,7 @@ def append_to(date: str) -> Expected:
 
 
 UPDATE_1, UPDATE_16 = "UPDATE {t} SET note = 'A' WHERE id = 1", "UPDATE {t} SET note = 'B' WHERE id = 16"
+DELETE_1 = "DELETE FROM {t} WHERE id = 1"
 UPDATE_11 = "UPDATE {t} SET note = 'A' WHERE event_date = DATE'2026-08-11'"
 UPDATE_11_1 = "UPDATE {t} SET note = 'A' WHERE event_date = DATE'2026-08-11' AND id = 1"
 UPDATE_12 = "UPDATE {t} SET note = 'B' WHERE event_date = DATE'2026-08-12'"
@@ -108,8 +110,8 @@ RACES = (
     held_against("two-merges-with-a-region-literal-each-both-commit", layout=BY_REGION,
                  held="MERGE INTO {t} t USING (SELECT 3L AS id) s ON t.id = s.id AND t.region = 'EU-West' "
                       "WHEN MATCHED THEN UPDATE SET note = 'A'",
-                 winners=["MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id AND t.region = 'US-East' "
-                          "WHEN MATCHED THEN UPDATE SET note = 'B'"], expect=[COMMITS, COMMITS], claims=("D-028",)),
+                 winners=[("MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id AND t.region = 'US-East' "
+                           "WHEN MATCHED THEN UPDATE SET note = 'B'")], expect=[COMMITS, COMMITS], claims=("D-028",)),
     held_against("a-merge-on-1-1-loses-to-an-insert", layout=BY_DATE, held=merge(1, "11", "1 = 1"), winners=[INSERT_12],
                  expect=[APPEND_P, COMMITS], claims=("D-029",)),
     held_against("a-merge-on-1-1-loses-to-an-update", layout=BY_DATE, held=merge(1, "11", "1 = 1"), winners=[UPDATE_12],
@@ -125,7 +127,8 @@ RACES = (
                  winners=["DELETE FROM {t} WHERE id IN (15, 16)"], expect=[COMMITS, COMMITS],
                  claims=("D-022", "D-032", "D-051", "D-070")),
     held_against("a-delete-of-a-whole-file-stops-an-update-of-that-file", layout=FLAT, held=UPDATE_1,
-                 winners=["DELETE FROM {t} WHERE id IN (1, 2)"], expect=[DELETE_READ, COMMITS], claims=("D-022", "D-051")),
+                 winners=["DELETE FROM {t} WHERE id IN (1, 2)"], expect=[DELETE_READ, COMMITS],
+                 claims=("D-022", "D-051")),
     held_against("with-deletion-vectors-a-delete-of-a-whole-file-passes-too", layout=DV, held=UPDATE_1,
                  winners=["DELETE FROM {t} WHERE id IN (15, 16)"], expect=[COMMITS, COMMITS], claims=("D-022",)),
     held_against("a-winner-outside-what-was-read-moves-the-commit-on", layout=BY_DATE, held=UPDATE_11,
@@ -135,7 +138,7 @@ RACES = (
                  winners=[UPDATE_11_1], expect=[Expected(word="append", attempts=1), COMMITS], claims=("D-070",)),
     *(held_against(f"without-partitions-{held}-loses-to-{winner}", layout=FLAT, held=held_sql, winners=[winner_sql],
                    expect=[APPEND, COMMITS], claims=("D-022",))
-      for held, held_sql in (("an-update", UPDATE_1), ("a-delete", "DELETE FROM {t} WHERE id = 1"), ("a-merge", MERGE_KEY))
+      for held, held_sql in (("an-update", UPDATE_1), ("a-delete", DELETE_1), ("a-merge", MERGE_KEY))
       for winner, winner_sql in (("an-update", UPDATE_16), ("a-delete", "DELETE FROM {t} WHERE id = 16"),
                                  ("a-merge", merge(16, "12", "s.id = t.id")))),
 )
@@ -169,7 +172,7 @@ def test_disjoint_statistics_do_not_help(race, table_factory):
 
 
 @pytest.mark.claim("D-023")
-@pytest.mark.parametrize("held", [UPDATE_1, "DELETE FROM {t} WHERE id = 1", MERGE_KEY], ids=["update", "delete", "merge"])
+@pytest.mark.parametrize("held", [UPDATE_1, DELETE_1, MERGE_KEY], ids=["update", "delete", "merge"])
 def test_the_error_says_nothing_about_the_root_of_the_table(race, held):
     outcome = race(held=held, winners=[UPDATE_16]).outcome("A")
     assert outcome.condition == "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -15,6 +13,11 @@ import pytest
 from lakerace import claims
 from lakerace.claims import NOT_SHOWN, Claim, ClaimError, check_claims
 from lakerace.home import suites_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import ModuleType
 
 GOOD = Claim(id="D-001", text="a text", answer="confirmed", measured="seen", where=("a-race",))
 
