@@ -19,7 +19,7 @@ import pytest
 
 from lakerace.conflicts import KINDS, Conflict, classify
 from lakerace.layouts import layout
-from lakerace.race import WRITE_SERIALIZABLE, Expected, Write, held_against
+from lakerace.race import WRITE_SERIALIZABLE, Expected, Layout, Write, held_against
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from lakerace.engines.lines import Line
 
 FLAT, BY_DATE = layout("flat"), layout("by-date")
+EMPTIED = Layout(
+    name="emptied", meaning="unpartitioned, all rows deleted: CLONE refuses a destination that holds rows",
+    setup=(*FLAT.setup, "DELETE FROM {t}"),
+)
 COMMITS = Expected(word="commits", attempts=1)
 COMMITS_AFTER_ONE_RETRY = Expected(word="commits", version=10, read_version=8, attempts=2)
 """It tried version 9, found the winner there, checked it, and wrote version 10."""
@@ -373,6 +377,24 @@ WRITE = (
             ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
             ("a-restore", "RESTORE TABLE {t} TO VERSION AS OF 7"),
         )
+    ),
+    *(
+        held_against(
+            f"a-clone-loses-to-{what}-by-the-base-class", layout=EMPTIED,
+            held="CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}", winners=[change],
+            expect=[aborts("write"), Expected(word="commits")],
+            why="CLONE commits the way RESTORE does",
+        )
+        for what, change in (
+            ("an-insert", _INSERT),
+            ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
+            ("a-clone", "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}"),
+        )
+    ),
+    held_against(
+        "an-insert-loses-to-a-clone-by-the-metadata", layout=EMPTIED,
+        held=_INSERT, winners=["CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}"],
+        expect=[aborts("metadata", attempts=1), Expected(word="commits", operation="CLONE")],
     ),
     held_against(
         "an-insert-is-not-stopped-by-a-restore", layout=FLAT,
