@@ -169,6 +169,8 @@ def test_nothing_heavy_is_imported_to_look_at_things() -> None:
         (["race", "--held", UPDATE, "--from", "a.jsonl"], "give --from or --held with --winner, not both"),
         (["race", "--from", "none.jsonl"], "none.jsonl: [Errno 2]"),
         (["race", "--held"], "requires an argument"),
+        (["race", "--held", "DELETE FROM t", "--winner", DELETE], "the held statement: does not mention {t}"),
+        (["race", "--held", UPDATE, "--winner", "DELETE FROM {other}"], "the winner: {other} is there to be read only"),
         (["show", "nobody-is-called-so"], "nothing is called 'nobody-is-called-so' on delta-4.4"),
         (["show", "merge-on-kee"], "try merge-on-key"),
         (["show", "matrix/by-dat/serializable/vacuum~vacuum"], "unknown layout 'by-dat'; try by-date"),
@@ -440,7 +442,7 @@ def test_a_delta_table_may_be_made_in_many_ways(text: str) -> None:
 
 LINES = {
     '{"id": "a", "held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"]}': None,
-    '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "layout": "by-date", "isolation": "Serializable"}': None,
+    '{"held": "DELETE FROM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "isolation": "Serializable"}': None,
     "not json": "no race: JSON is malformed",
     "[]": "no race: Expected `object`",
     '{"held": "DELETE FROM {t}"}': "no race: Object missing required field `winners`",
@@ -819,7 +821,7 @@ class FakePytest:
     def __init__(self, results: Any, code: int) -> None:
         self.results, self.code, self.command = results, code, list[str]()
 
-    def __call__(self, command: list[str]) -> FakePytest:
+    def __call__(self, command: list[str], **_: Any) -> FakePytest:
         from lakerace.results import Results, save
 
         self.command = command
