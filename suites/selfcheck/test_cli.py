@@ -240,6 +240,15 @@ def test_a_machine_without_java_is_told(capsys: pytest.CaptureFixture[str], monk
     assert "install Java 17 or newer" in refused(capsys, "race", "--held", UPDATE, "--winner", DELETE)
 
 
+def test_a_folder_that_cannot_be_written_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert "No such file or directory" in refused(capsys, *RS, "--held", UPDATE, "--winner", DELETE)
+
+
 def test_a_bug_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
@@ -450,7 +459,7 @@ LINES = {
     '{"held": "DELETE FROM {t}", "winners": "OPTIMIZE {t}"}': "no race: Expected `array`",
     '{"held": "DELETE FROM {t}", "winners": []}': "no winner",
     '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "layuot": "flat"}': "unknown field `layuot`",
-    '{"held": "DELETE FROM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "setup": []}': "`setup` or `layout`, not both",
+    '{"held": "VACUUM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "setup": []}': "`setup` or `layout`, not both",
     '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "setup": []}': "setup-11: no statement",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from lakerace.catalogue import CATALOGUE
@@ -72,3 +74,11 @@ def test_every_layout_places_the_same_rows() -> None:
     inserts = {layout.setup[1:] for layout in LAYOUTS.values()}
     assert len(inserts) == 1
     assert all(len(layout.setup) == 9 and layout.files == 8 and layout.meaning for layout in LAYOUTS.values())
+
+
+@pytest.mark.parametrize("name", load_lines())
+def test_no_two_suites_call_a_race_alike(name: str) -> None:
+    from lakerace.cli_look import named_races
+
+    found = Counter(one.race.name for one in named_races(line(name)))
+    assert [race for race, times in found.items() if times > 1] == []
