@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from lakerace.engines.lines import Line
+from typing import TYPE_CHECKING
+
 from lakerace.expect import from_cell, grid_path, read_grid
 from lakerace.matrix import Cell, cells, race_of
 from lakerace.race import Expected, Race
+
+if TYPE_CHECKING:
+    from lakerace.engines.lines import Line
 
 ENGINES = ("delta-spark", "delta-rs")
 VERSIONS = ">=0"

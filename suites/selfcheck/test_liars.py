@@ -437,18 +437,18 @@ PROOFS: dict[str, tuple[Outcome, Outcome, tuple[Event, ...], str]] = {
 @pytest.mark.parametrize("lie", PROOFS)
 def test_a_serial_run_proves_no_overlap(lie: str) -> None:
     held, winner, events, message = PROOFS[lie]
-    assert prove_overlap(BOTH, {"A": held, "B": winner}, list(events), 8) == (False, message)
+    assert prove_overlap(BOTH, {"A": held, "B": winner}, list(events)) == (False, message)
 
 
 def test_an_honest_run_proves_its_overlap() -> None:
-    assert prove_overlap(BOTH, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits")), 8) == (
+    assert prove_overlap(BOTH, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits"))) == (
         True,
         "A read 8 < 9 < 10",
     )
-    lost = prove_overlap(LOSES, {"A": A_ABORTS, "B": B_COMMITS}, list(timeline("append")), 8)
+    lost = prove_overlap(LOSES, {"A": A_ABORTS, "B": B_COMMITS}, list(timeline("append")))
     assert lost == (True, "A read 8 < 9, then aborted")
     again = replace(A_COMMITS, read_version=9, attempts=2)
-    assert prove_overlap(BOTH, {"A": again, "B": B_COMMITS}, list(timeline("commits")), 8) == (
+    assert prove_overlap(BOTH, {"A": again, "B": B_COMMITS}, list(timeline("commits"))) == (
         True,
         "A read 8 < 9 < 10, then re-read at 9",
     )
@@ -458,7 +458,7 @@ def test_without_a_held_writer_nothing_overlaps() -> None:
     from lakerace.orders import parse_order
 
     serial = replace(BOTH, order=parse_order("B:read B:commit A:read A:commit"))
-    found, reason = prove_overlap(serial, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits")), 8)
+    found, reason = prove_overlap(serial, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits")))
     assert not found
     assert reason == "no writer was held, so nothing can overlap"
 

@@ -9,7 +9,7 @@ import pytest
 from lakerace import orders
 from lakerace.layouts import LAYOUTS
 from lakerace.orders import OrderError, commit_order, draw, held_writers, order_text, parse_order
-from lakerace.race import Race, RaceError, Statement, Writer, both_held, held_against, on
+from lakerace.race import Expected, Race, RaceError, Statement, Writer, both_held, held_against, on
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,12 @@ def test_a_race_that_contradicts_itself_is_refused() -> None:
     twice = Writer(name="A", statements=(Statement(name="a", does="DELETE FROM {t}"),) * 2)
     with pytest.raises(RaceError, match="held writer A must run exactly one statement"):
         Race(name="r", layout=race.layout, writers=(twice, race.writers[1]), order=race.order)
+
+
+@pytest.mark.parametrize("declared", [1, 3])
+def test_the_outcome_of_every_writer_is_declared_or_of_none(declared: int) -> None:
+    outcomes = [Expected(word="commits")] * declared
+    with pytest.raises(RaceError, match=f"r: outcomes declared: {declared}, writers: 2"):
+        held_against("r", layout=LAYOUTS["flat"], held="OPTIMIZE {t}", winners=["VACUUM {t}"], expect=outcomes)
+    with pytest.raises(RaceError, match=f"r: outcomes declared: {declared}, writers: 2"):
+        both_held("r", layout=LAYOUTS["flat"], first="OPTIMIZE {t}", second="VACUUM {t}", expect=outcomes)
