@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakerace.conflicts import classify
-from lakerace.drivers.phases import Locks, ask
-from lakerace.engines.delta_spark import WITHIN
+from lakerace.drivers.phases import WITHIN, Locks, ask
 from lakerace.layouts import LAYOUTS, layout, layout_from_statements
 from lakerace.orders import parse_order
 from lakerace.race import Expected, Race, Write, Writer, held_against, statement

@@ -8,14 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from lakerace.drivers.phases import probe
-from lakerace.engines import Unsteerable
 from lakerace.judge import UNSTEERABLE, judge
 from lakerace.layouts import layout
 from lakerace.race import held_against
@@ -185,47 +182,6 @@ def test_a_killed_run_leaves_no_process_and_the_next_run_sweeps_up(two_running, 
     output, _ = inner_pytest(project, "test_nothing.py").communicate(timeout=LIMIT_S)
     assert "1 passed" in output, output
     assert not [name for name in left_in(tmp_path / "temp") if name.startswith("lakerace-")]
-
-
-class _Missing:
-    """What py4j gives for a class that isn't there: a package, which can't be called."""
-
-    def __getattr__(self, name: str) -> _Missing:
-        return self
-
-
-def jvm_with(phase_getters: tuple[str, ...], observer_methods: tuple[str, ...] = ()) -> Any:
-    def of_class(names: tuple[str, ...]) -> Any:
-        methods = [SimpleNamespace(getName=lambda name=name: name) for name in names]
-        return SimpleNamespace(getClass=lambda: SimpleNamespace(getMethods=lambda: methods))
-
-    fuzzer = SimpleNamespace(
-        OptimisticTransactionPhases=SimpleNamespace(forName=lambda name: of_class(phase_getters)),
-        PhaseLockingTransactionExecutionObserver=lambda phases: of_class(observer_methods),
-    )
-    delta = SimpleNamespace(fuzzer=fuzzer, TransactionExecutionObserver=SimpleNamespace(getObserver=lambda: None))
-    found = SimpleNamespace(sql=SimpleNamespace(delta=delta))
-    return SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=found)))
-
-
-def test_a_delta_without_phase_locks_cannot_be_steered_and_says_so():
-    with pytest.raises(Unsteerable, match=r"this Delta has no phase locks \(TypeError\); 3\.2 was the first release"):
-        probe(_Missing())
-
-
-def test_a_delta_without_a_commit_phase_cannot_be_steered_and_says_so():
-    with pytest.raises(Unsteerable, match="this Delta has the phases initial, prepare only: the commit can't be held"):
-        probe(jvm_with(("initialPhase", "preparePhase")))
-
-
-@pytest.mark.parametrize(("getters", "methods", "phases", "follows"), [
-    (("initialPhase", "preparePhase", "commitPhase"), (), ("initial", "prepare", "commit"), False),
-    (("initialPhase", "preparePhase", "commitPhase", "backfillPhase", "postCommitPhase"), ("setNextObserver",),
-     ("initial", "prepare", "commit", "backfill", "post-commit"), True),
-])
-def test_the_phase_list_of_older_releases_is_found(getters, methods, phases, follows):
-    hooks = probe(jvm_with(getters, methods))
-    assert (hooks.phases, hooks.follows_retry) == (phases, follows)
 
 
 def test_the_running_delta_has_the_phases_that_its_line_states(engine):
