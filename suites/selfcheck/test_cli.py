@@ -16,7 +16,7 @@ import pytest
 
 import lakerace
 from lakerace import ask as asking
-from lakerace import cli, cli_look, cli_race, cli_run
+from lakerace import cli, cli_look, cli_race, cli_run, named
 from lakerace.engines.lines import line
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Event, Files, HistoryRow, Observation, Outcome
@@ -284,8 +284,16 @@ def test_list_counts_named_races_and_matrix(capsys: pytest.CaptureFixture[str]) 
     code, out, _ = told(capsys, "list")
     assert code == 0
     assert out.splitlines()[-1].startswith(
-        f"{len(cli_look.named_races(line('delta-4.4')))} named races on delta-4.4; matrix: "
+        f"{len(named.named_races(line('delta-4.4')))} named races on delta-4.4; matrix: "
     )
+
+
+def test_list_names_no_race_that_is_declared_for_another_line(
+    capsys: pytest.CaptureFixture[str], suite: str
+) -> None:
+    assert "1 named races on delta-4.4" in told(capsys, "list")[1]
+    assert "0 named races on delta-4.0" in told(capsys, "list", "--engine", "delta-4.0")[1]
+    assert f"nothing is called '{suite}' on delta-rs" in refused(capsys, "show", suite, "--engine", "delta-rs")
 
 
 def test_list_shows_the_matrix(capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +313,7 @@ def test_a_suite_that_cannot_be_loaded_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "test_broken.py").write_text("RACES = (undefined,)\n", encoding="utf-8")
-    monkeypatch.setattr(cli_look, "suites_dir", lambda: tmp_path)
+    monkeypatch.setattr(named, "suites_dir", lambda: tmp_path)
     assert "suite test_broken.py can't be loaded: NameError" in refused(capsys, "list")
 
 
@@ -324,7 +332,7 @@ RACES = (
 def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     (tmp_path / "test_own.py").write_text(SUITE % "race", encoding="utf-8")
     (tmp_path / "test_other.py").write_text("raise SystemExit('never loaded')\n", encoding="utf-8")
-    monkeypatch.setattr(cli_look, "suites_dir", lambda: tmp_path)
+    monkeypatch.setattr(named, "suites_dir", lambda: tmp_path)
     return "mine-race"
 
 

@@ -11,6 +11,7 @@ from lakerace.engines.lines import line, load_lines
 from lakerace.expect import alone_path, grid_path, read_grid
 from lakerace.layouts import LAYOUTS
 from lakerace.matrix import PROFILES, cells, race_name, race_of
+from lakerace.named import named_races
 from lakerace.orders import order_text
 from lakerace.race import ISOLATIONS, SERIALIZABLE
 from lakerace.sql import check_sql
@@ -78,7 +79,5 @@ def test_every_layout_places_the_same_rows() -> None:
 
 @pytest.mark.parametrize("name", load_lines())
 def test_no_two_suites_call_a_race_alike(name: str) -> None:
-    from lakerace.cli_look import named_races
-
     found = Counter(one.race.name for one in named_races(line(name)))
     assert [race for race, times in found.items() if times > 1] == []
