@@ -1,0 +1,93 @@
+"""Error texts and driver logs in the forms that people paste: every field of what is read from each of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakerace.diagnose.decode import LIMIT, TextUnreadable, clean, read_log
+from lakerace.diagnose.texts import Reported, foreign_error, read_text
+
+DATA = Path(__file__).parent / "data" / "diagnose"
+CASES = [json.loads(line) for line in (DATA / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
+DEFAULTS = asdict(Reported(kind="", exception=""))
+
+
+def as_read(found: Reported) -> dict[str, Any]:
+    """All fields that differ from their default; times as text."""
+    told = {field.name: getattr(found, field.name) for field in fields(found)}
+    told = {name: value for name, value in told.items() if value != DEFAULTS[name]}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in told.items()}
+
+
+def test_every_text_is_expected() -> None:
+    assert sorted(case["name"] for case in CASES) == sorted(path.stem for path in DATA.glob("*.txt"))
+    assert len([case for case in CASES if case["reported"]]) >= 45
+
+
+@pytest.mark.parametrize("sample", CASES, ids=lambda sample: sample["name"])
+def test_text(sample: dict[str, Any]) -> None:
+    found = read_text((DATA / f"{sample['name']}.txt").read_bytes())
+    if sample["reported"] is None:
+        assert found is None
+        return
+    assert found is not None
+    told = as_read(found)
+    message = told.pop("message")
+    assert told == sample["reported"]
+    assert message
+    assert "\n" not in message
+    assert len(message) <= 403
+
+
+@pytest.mark.parametrize(
+    "filler",
+    ["a", "a concurrent ", "Files were added to ", "io.delta.", "\x1b[3", "ConcurrentAppend", '\\"', "{", "a\n"]
+)
+def test_a_huge_line_is_no_trap(filler: str) -> None:
+    huge = filler * (2_000_000 // len(filler))
+    started = time.perf_counter()
+    assert read_text(huge) is None
+    found = read_text(huge + "\n[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict detected.\n" + huge)
+    assert found is not None
+    assert found.kind == "append"
+    assert time.perf_counter() - started < 20
+
+
+def test_encodings_and_escapes_come_out_as_text() -> None:
+    assert clean("\ufeffa\r\nb\x1b[0mc\x00".encode()) == "a\nbc"
+    assert clean("Käse".encode("utf-16-be")) == "Käse"
+    assert clean("Käse".encode("latin-1")) == "Käse"
+    assert clean(("Käse ÄÖÜ " * 5).encode()[1:] + b"\xff").startswith("äse ÄÖÜ")
+    assert clean(r'{"msg":"ConcurrentAppendException: x\nConflicting commit: {\"a\":1}"}').split("\n")[1] == (
+        'Conflicting commit: {"a":1}"}'
+    )
+    assert clean(r"path C:\new\table ConcurrentAppendException") == r"path C:\new\table ConcurrentAppendException"
+
+
+def test_a_log_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.gz").write_bytes(b"\x1f\x8bnot gzip at all")
+    for wrong in (tmp_path, tmp_path / "missing.log", tmp_path / "broken.gz"):
+        with pytest.raises(TextUnreadable) as told:
+            read_log(wrong)
+        assert wrong.name in str(told.value) or "gzip" in str(told.value)
+        assert "\n" not in str(told.value)
+
+
+def test_of_a_long_log_the_end_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "driver.log"
+    with log.open("wb") as file:
+        file.write(b"INFO all is well\n" * (LIMIT // 16))
+        file.write(b"\nDELTA_CONCURRENT_WRITE\n")
+    assert read_log(log).endswith("DELTA_CONCURRENT_WRITE\n")
+
+
+def test_what_is_no_conflict_is_named() -> None:
+    assert foreign_error("java.lang.OutOfMemoryError: Java heap\n\tat a.B.c(B.java:1)") == "java.lang.OutOfMemoryError"
+    assert foreign_error("all is well") is None
