@@ -23,8 +23,8 @@ STATEMENTS = (
     "update-by-date", "add-column", "delete-by-key", "replace-where",
 )
 REPEATS = {"core": 4, "full": 20}
-_DIFFERS_BY_NATURE = ("tableName", "conflictingCommit", "docLink")
-"""Parameters that carry the table's path, a timestamp, or a version of the documentation."""
+_DIFFERS_BY_NATURE = ("conflictingCommit",)
+"""Parameters that carry a time and a transaction's id."""
 
 
 def _races() -> tuple[Race, ...]:

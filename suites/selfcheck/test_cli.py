@@ -654,6 +654,16 @@ def test_a_race_is_run_and_answered_in_json(capsys: pytest.CaptureFixture[str]) 
     assert (found["engine"], found["layout"], found["driver"]) == ("delta-rs", "by-date", "stale-handle")
 
 
+def test_the_same_race_gives_the_same_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (
+        json.loads(told(capsys, *RS, "--held", UPDATE, "--winner", DELETE, "--json")[1]) for _ in range(2)
+    )
+    for found in (first, second):
+        del found["seconds"]
+        assert found["files"].pop("unreferenced"), "the loser's file, which has a name of its own each time"
+    assert first == second
+
+
 def test_expect_decides_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     race = [*RS, "--held", UPDATE, "--winner", DELETE, "--expect"]
     assert told(capsys, *race, "append")[0] == 0
