@@ -30,4 +30,4 @@ def expectation(cell: Cell, line: Line) -> dict[str, Expected]:
 def test_race(case, check, engine):
     _, layout, isolation, pair = case.name.split("/")
     held, _, winner = pair.partition("~")
-    check(case, expectation((layout, isolation, held, winner), engine.line))
+    check(case, expectation((layout, isolation, held, winner), engine.line), rules=True)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import lakerace
 from lakerace.engines import Reading, Table
 from lakerace.engines.lines import Line, line
 from lakerace.expect import (
@@ -550,46 +545,6 @@ def test_a_grid_row_of_another_length_is_refused(tmp_path: Path) -> None:
     grid.write_text("|  | a | b |\n|---|---|---|\n| a | commits |\n", encoding="utf-8")
     with pytest.raises(ExpectationError, match="line 3: 1 cells under 2 columns"):
         read_grid(grid)
-
-
-MODULE = """
-from lakerace.layouts import LAYOUTS
-from lakerace.race import held_against
-
-def one(name, **more):
-    return held_against(name, layout=LAYOUTS["flat"], held="DELETE FROM {t}", winners=["DELETE FROM {t}"], **more)
-
-RACES = (%s)
-
-def test_race(case):
-    pass
-"""
-
-
-@pytest.mark.parametrize(
-    ("races", "message"),
-    [
-        ('one("twin"), one("twin")', "two races are called 'twin'; a name must be unique"),
-        ('one("a", claims=("D-999",)),', "unknown claim id 'D-999'"),
-        ('one("a", isolation="snapshot"),', "unknown isolation level 'snapshot'"),
-    ],
-    ids=["twins", "claim", "isolation"],
-)
-def test_a_wrong_name_stops_the_collection(tmp_path: Path, races: str, message: str) -> None:
-    (tmp_path / "test_wrong.py").write_text(MODULE % races, encoding="utf-8")
-    known = any(found.value == "lakerace.plugin" for found in entry_points(group="pytest11"))
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    ended = subprocess.run(
-        command + ([] if known else ["-p", "lakerace.plugin"]),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(lakerace.__file__).parents[1])},
-    )
-    assert ended.returncode not in (0, 5)
-    assert message in ended.stdout + ended.stderr
 
 
 # A whole engine, in Python, that tells the truth or lies.
