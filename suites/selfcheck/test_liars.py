@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +26,9 @@ from lakerace.layouts import BASE_VERSION, LAYOUTS
 from lakerace.observe import Commit, Event, Files, HistoryRow, Observation, Outcome, Rows
 from lakerace.race import Expected, Layout, Race, Statement, held_against
 from lakerace.run import prove_overlap, run_race
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LINE = line("delta-4.4")
 APPEND = Expected(
