@@ -877,13 +877,15 @@ def test_run_prints_the_grid_and_tells_pytests_verdict(
 ) -> None:
     fake = FakePytest((result(MATRIX, HELD),), ended)
     monkeypatch.setattr(cli_run.subprocess, "Popen", fake)
-    found, out, _ = told(capsys, "run", "-n", "2", "-k", "by-date", "--results", str(tmp_path / "r"))
+    chosen = ("-k", "by-date", "--race", "matrix/*", "--race", "*~optimize")
+    found, out, _ = told(capsys, "run", "-n", "2", *chosen, "--results", str(tmp_path / "r"))
     assert found == code
     assert "update-by-key" in out
     assert f"report: {tmp_path / 'r' / 'index.html'}" in "".join(out.splitlines())
     assert fake.command[fake.command.index("--engine") + 1] == "delta-4.4"
     assert fake.command[fake.command.index("-n") + 1] == "2"
-    assert fake.command[fake.command.index("-k") + 1] == "by-date"
+    given = " ".join(fake.command)
+    assert "--race matrix/* --race *~optimize -k by-date" in given
 
 
 def test_a_run_without_a_race_is_told(
