@@ -68,186 +68,126 @@ OVERWRITE_11_AUGUST = Write(
 )
 
 APPEND = (
-    held_against(
-        "an-update-loses-to-an-insert-and-no-partition-can-be-named", layout=FLAT,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
-        expect=[aborts("append", NAMES_NO_PARTITION, "WRITE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-update-loses-to-an-insert-and-the-partition-is-named", layout=BY_DATE,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
-        expect=[aborts("append", NAMES_11_AUGUST, "WRITE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-insert-is-not-stopped-by-an-update", layout=FLAT,
-        held="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-        winners=["UPDATE {t} SET note = 'updated' WHERE id = 1"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="WRITE", blind=True), COMMITS],
-    ),
-    held_against(
-        "an-update-of-one-date-is-not-stopped-by-an-insert-into-another", layout=BY_DATE,
-        held="UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-11'",
-        winners=["INSERT INTO {t} VALUES (202, DATE'2026-08-12', 'FR', 1, 'new')"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="UPDATE", predicate="(event_date = 2026-08-11)"), COMMITS],
-    ),
-    held_against(
-        "an-update-under-write-serializable-is-not-stopped-by-a-blind-insert", layout=FLAT,
-        isolation=WRITE_SERIALIZABLE,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, isolation="WriteSerializable"), COMMITS],
-    ),
-    held_against(
-        "an-update-under-write-serializable-loses-to-an-insert-that-read-the-table", layout=FLAT,
-        isolation=WRITE_SERIALIZABLE,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 16"],
-        expect=[aborts("append", NAMES_NO_PARTITION, "WRITE", attempts=1), replace(COMMITS, blind=False)],
-    ),
-    held_against(
-        "a-delete-loses-to-an-update-of-the-same-file-by-the-file-that-was-added", layout=FLAT,
-        held="DELETE FROM {t} WHERE id = 2",
-        winners=["UPDATE {t} SET note = 'updated' WHERE id = 1"],
-        expect=[aborts("append", NAMES_NO_PARTITION, "UPDATE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-insert-from-the-table-itself-loses-to-an-insert", layout=FLAT,
-        held="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 1",
-        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
-        expect=[aborts("append", NAMES_NO_PARTITION, "WRITE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-update-loses-to-a-compaction-that-changed-no-row", layout=FLAT,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["OPTIMIZE {t}"],
-        expect=[aborts("append", NAMES_NO_PARTITION, "OPTIMIZE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-compaction-is-not-stopped-by-an-insert", layout=FLAT,
-        held="OPTIMIZE {t}",
-        winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="OPTIMIZE", isolation="SnapshotIsolation"), COMMITS],
-    ),
+    loses("an-update-loses-to-an-insert-and-no-partition-can-be-named", FLAT,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+          by="append", hint=NAMES_NO_PARTITION, to="WRITE"),
+    loses("an-update-loses-to-an-insert-and-the-partition-is-named", BY_DATE,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+          by="append", hint=NAMES_11_AUGUST, to="WRITE"),
+    survives("an-insert-is-not-stopped-by-an-update", FLAT,
+             held="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+             winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
+             operation="WRITE", blind=True),
+    survives("an-update-of-one-date-is-not-stopped-by-an-insert-into-another", BY_DATE,
+             held="UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-11'",
+             winner="INSERT INTO {t} VALUES (202, DATE'2026-08-12', 'FR', 1, 'new')",
+             operation="UPDATE", predicate="(event_date = 2026-08-11)"),
+    survives("an-update-under-write-serializable-is-not-stopped-by-a-blind-insert", FLAT,
+             held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+             winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+             isolation="WriteSerializable", level=WRITE_SERIALIZABLE),
+    loses("an-update-under-write-serializable-loses-to-an-insert-that-read-the-table", FLAT,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 16",
+          by="append", hint=NAMES_NO_PARTITION, to="WRITE", level=WRITE_SERIALIZABLE, won=replace(COMMITS, blind=False)),
+    loses("a-delete-loses-to-an-update-of-the-same-file-by-the-file-that-was-added", FLAT,
+          held="DELETE FROM {t} WHERE id = 2",
+          winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          by="append", hint=NAMES_NO_PARTITION, to="UPDATE"),
+    loses("an-insert-from-the-table-itself-loses-to-an-insert", FLAT,
+          held="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 1",
+          winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+          by="append", hint=NAMES_NO_PARTITION, to="WRITE"),
+    loses("an-update-loses-to-a-compaction-that-changed-no-row", FLAT,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="OPTIMIZE {t}",
+          by="append", hint=NAMES_NO_PARTITION, to="OPTIMIZE"),
+    survives("a-compaction-is-not-stopped-by-an-insert", FLAT,
+             held="OPTIMIZE {t}",
+             winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+             operation="OPTIMIZE", isolation="SnapshotIsolation"),
 )
 
 DELETE_READ = (
-    held_against(
-        "an-update-loses-to-a-delete-of-whole-files-and-no-partition-can-be-named", layout=FLAT,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-update-loses-to-a-delete-of-its-partition-and-the-partition-is-named", layout=BY_DATE,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
-        expect=[aborts("delete-read", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-delete-of-a-partition-loses-to-the-same-delete-as-delete-read", layout=BY_DATE,
-        held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
-        expect=[aborts("delete-read", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-delete-of-a-partition-is-not-stopped-by-a-delete-in-another", layout=BY_DATE,
-        held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="DELETE"), COMMITS],
-    ),
-    held_against(
-        "a-compaction-loses-to-a-compaction-as-delete-read", layout=FLAT,
-        held="OPTIMIZE {t}",
-        winners=["OPTIMIZE {t}"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "OPTIMIZE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-compaction-loses-to-a-zorder-as-delete-read", layout=FLAT,
-        held="OPTIMIZE {t}",
-        winners=["OPTIMIZE {t} ZORDER BY (id)"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "OPTIMIZE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-zorder-loses-to-a-delete-of-one-row", layout=FLAT,
-        held="OPTIMIZE {t} ZORDER BY (id)",
-        winners=["DELETE FROM {t} WHERE id = 2"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-compaction-of-one-date-is-not-stopped-by-an-update-of-another", layout=BY_DATE,
-        held="OPTIMIZE {t} WHERE event_date = DATE'2026-08-11'",
-        winners=["UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-12'"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="OPTIMIZE"), COMMITS],
-    ),
-    held_against(
-        "a-replace-where-loses-to-a-delete-of-the-same-date", layout=BY_DATE,
-        held="INSERT INTO {t} REPLACE WHERE event_date = DATE'2026-08-11' "
+    loses("an-update-loses-to-a-delete-of-whole-files-and-no-partition-can-be-named", FLAT,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="DELETE"),
+    loses("an-update-loses-to-a-delete-of-its-partition-and-the-partition-is-named", BY_DATE,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
+    loses("a-delete-of-a-partition-loses-to-the-same-delete-as-delete-read", BY_DATE,
+          held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
+    survives("a-delete-of-a-partition-is-not-stopped-by-a-delete-in-another", BY_DATE,
+             held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+             winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16",
+             operation="DELETE"),
+    loses("a-compaction-loses-to-a-compaction-as-delete-read", FLAT,
+          held="OPTIMIZE {t}",
+          winner="OPTIMIZE {t}",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="OPTIMIZE"),
+    loses("a-compaction-loses-to-a-zorder-as-delete-read", FLAT,
+          held="OPTIMIZE {t}",
+          winner="OPTIMIZE {t} ZORDER BY (id)",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="OPTIMIZE"),
+    loses("a-zorder-loses-to-a-delete-of-one-row", FLAT,
+          held="OPTIMIZE {t} ZORDER BY (id)",
+          winner="DELETE FROM {t} WHERE id = 2",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="DELETE"),
+    survives("a-compaction-of-one-date-is-not-stopped-by-an-update-of-another", BY_DATE,
+             held="OPTIMIZE {t} WHERE event_date = DATE'2026-08-11'",
+             winner="UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-12'",
+             operation="OPTIMIZE"),
+    loses("a-replace-where-loses-to-a-delete-of-the-same-date", BY_DATE,
+          held="INSERT INTO {t} REPLACE WHERE event_date = DATE'2026-08-11' "
              "SELECT 206L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
-        expect=[aborts("delete-read", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-truncate-loses-to-a-truncate", layout=FLAT,
-        held="TRUNCATE TABLE {t}",
-        winners=["TRUNCATE TABLE {t}"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "TRUNCATE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-compaction-loses-to-a-restore-that-takes-a-file-away", layout=FLAT,
-        held="OPTIMIZE {t}",
-        winners=["RESTORE TABLE {t} TO VERSION AS OF 7"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "RESTORE", attempts=1), Expected(word="commits")],
-    ),
+          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
+    loses("a-truncate-loses-to-a-truncate", FLAT,
+          held="TRUNCATE TABLE {t}",
+          winner="TRUNCATE TABLE {t}",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="TRUNCATE"),
+    loses("a-compaction-loses-to-a-restore-that-takes-a-file-away", FLAT,
+          held="OPTIMIZE {t}",
+          winner="RESTORE TABLE {t} TO VERSION AS OF 7",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="RESTORE", won=Expected(word="commits")),
 )
 
 DELETE_DELETE = (
-    held_against(
-        "a-dynamic-overwrite-loses-to-a-delete-of-its-partition-as-delete-delete", layout=BY_DATE,
-        held=OVERWRITE_11_AUGUST,
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
-        expect=[aborts("delete-delete", NAMES_11_AUGUST, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-dynamic-overwrite-loses-to-a-truncate-as-delete-delete", layout=BY_DATE,
-        held=OVERWRITE_11_AUGUST,
-        winners=["TRUNCATE TABLE {t}"],
-        expect=[aborts("delete-delete", NAMES_11_AUGUST, "TRUNCATE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-delete-of-a-partition-loses-to-its-dynamic-overwrite-as-append", layout=BY_DATE,
-        held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-        winners=[OVERWRITE_11_AUGUST],
-        expect=[aborts("append", NAMES_11_AUGUST, "WRITE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-dynamic-overwrite-loses-to-a-dynamic-overwrite-as-append", layout=BY_DATE,
-        held=OVERWRITE_11_AUGUST,
-        winners=[OVERWRITE_11_AUGUST],
-        expect=[aborts("append", NAMES_11_AUGUST, "WRITE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-dynamic-overwrite-without-partitions-has-read-the-table", layout=FLAT,
-        held=OVERWRITE_11_AUGUST,
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"],
-        expect=[aborts("delete-read", NAMES_NO_PARTITION, "DELETE", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-dynamic-overwrite-is-not-stopped-by-a-delete-in-another-date", layout=BY_DATE,
-        held=OVERWRITE_11_AUGUST,
-        winners=["DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"],
-        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
-    ),
+    loses("a-dynamic-overwrite-loses-to-a-delete-of-its-partition-as-delete-delete", BY_DATE,
+          held=OVERWRITE_11_AUGUST,
+          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          by="delete-delete", hint=NAMES_11_AUGUST, to="DELETE"),
+    loses("a-dynamic-overwrite-loses-to-a-truncate-as-delete-delete", BY_DATE,
+          held=OVERWRITE_11_AUGUST,
+          winner="TRUNCATE TABLE {t}",
+          by="delete-delete", hint=NAMES_11_AUGUST, to="TRUNCATE"),
+    loses("a-delete-of-a-partition-loses-to-its-dynamic-overwrite-as-append", BY_DATE,
+          held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          winner=OVERWRITE_11_AUGUST,
+          by="append", hint=NAMES_11_AUGUST, to="WRITE"),
+    loses("a-dynamic-overwrite-loses-to-a-dynamic-overwrite-as-append", BY_DATE,
+          held=OVERWRITE_11_AUGUST,
+          winner=OVERWRITE_11_AUGUST,
+          by="append", hint=NAMES_11_AUGUST, to="WRITE"),
+    loses("a-dynamic-overwrite-without-partitions-has-read-the-table", FLAT,
+          held=OVERWRITE_11_AUGUST,
+          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
+          by="delete-read", hint=NAMES_NO_PARTITION, to="DELETE"),
+    survives("a-dynamic-overwrite-is-not-stopped-by-a-delete-in-another-date", BY_DATE,
+             held=OVERWRITE_11_AUGUST,
+             winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"),
 )
 
 _INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
 METADATA = (
     *(
-        held_against(
-            f"a-blind-insert-loses-to-{what}", layout=FLAT, held=_INSERT, winners=[change],
-            expect=[aborts("metadata", attempts=1), COMMITS],
-        )
+        loses(f"a-blind-insert-loses-to-{what}", FLAT, held=_INSERT, winner=change, by="metadata")
         for what, change in (
             ("an-added-column", "ALTER TABLE {t} ADD COLUMN (extra INT)"),
             ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
@@ -261,29 +201,21 @@ METADATA = (
             )),
         )
     ),
-    held_against(
-        "an-update-loses-to-change-data-feed-being-enabled", layout=FLAT,
-        held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-        winners=["ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"],
-        expect=[aborts("metadata", attempts=1), COMMITS],
-    ),
-    held_against(
-        "two-table-properties-set-at-once-cannot-both-stand", layout=FLAT,
-        held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'day shift')",
-        winners=["ALTER TABLE {t} SET TBLPROPERTIES ('cost.centre' = '4711')"],
-        expect=[aborts("metadata", attempts=1), COMMITS],
-    ),
-    held_against(
-        "a-table-property-is-not-stopped-by-an-insert", layout=FLAT,
-        held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')", winners=[_INSERT],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="SET TBLPROPERTIES"), COMMITS],
-    ),
-    held_against(
-        "an-added-column-is-not-stopped-by-an-update", layout=FLAT,
-        held="ALTER TABLE {t} ADD COLUMN (extra INT)",
-        winners=["UPDATE {t} SET note = 'updated' WHERE id = 1"],
-        expect=[replace(COMMITS_AFTER_ONE_RETRY, operation="ADD COLUMNS"), COMMITS],
-    ),
+    loses("an-update-loses-to-change-data-feed-being-enabled", FLAT,
+          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
+          winner="ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+          by="metadata"),
+    loses("two-table-properties-set-at-once-cannot-both-stand", FLAT,
+          held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'day shift')",
+          winner="ALTER TABLE {t} SET TBLPROPERTIES ('cost.centre' = '4711')",
+          by="metadata"),
+    survives("a-table-property-is-not-stopped-by-an-insert", FLAT,
+             held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')", winner=_INSERT,
+             operation="SET TBLPROPERTIES"),
+    survives("an-added-column-is-not-stopped-by-an-update", FLAT,
+             held="ALTER TABLE {t} ADD COLUMN (extra INT)",
+             winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
+             operation="ADD COLUMNS"),
     held_against(
         "a-compaction-survives-a-table-property-by-starting-over", layout=FLAT,
         held="OPTIMIZE {t}",
@@ -294,26 +226,16 @@ METADATA = (
 )
 
 TRANSACTION = (
-    held_against(
-        "an-append-loses-to-one-of-the-same-application", layout=FLAT,
-        held=append_as("ingest", 1, 204), winners=[append_as("ingest", 1, 304)],
-        expect=[aborts("transaction", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-append-loses-to-a-later-one-of-the-same-application", layout=FLAT,
-        held=append_as("ingest", 1, 204), winners=[append_as("ingest", 2, 304)],
-        expect=[aborts("transaction", attempts=1), COMMITS],
-    ),
-    held_against(
-        "an-append-is-not-stopped-by-one-of-another-application", layout=FLAT,
-        held=append_as("ingest", 1, 204), winners=[append_as("backfill", 1, 304)],
-        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
-    ),
-    held_against(
-        "an-insert-without-application-is-not-stopped-by-one-that-has-it", layout=FLAT,
-        held=_INSERT, winners=[append_as("ingest", 1, 304)],
-        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
-    ),
+    loses("an-append-loses-to-one-of-the-same-application", FLAT,
+          held=append_as("ingest", 1, 204), winner=append_as("ingest", 1, 304),
+          by="transaction"),
+    loses("an-append-loses-to-a-later-one-of-the-same-application", FLAT,
+          held=append_as("ingest", 1, 204), winner=append_as("ingest", 2, 304),
+          by="transaction"),
+    survives("an-append-is-not-stopped-by-one-of-another-application", FLAT,
+             held=append_as("ingest", 1, 204), winner=append_as("backfill", 1, 304)),
+    survives("an-insert-without-application-is-not-stopped-by-one-that-has-it", FLAT,
+             held=_INSERT, winner=append_as("ingest", 1, 304)),
 )
 
 _ENABLE = "ALTER TABLE {{t}} SET TBLPROPERTIES ('{}' = '{}')"
@@ -323,7 +245,7 @@ ROW_TRACKING = _ENABLE.format("delta.enableRowTracking", "true")
 IN_COMMIT_TIMESTAMPS = _ENABLE.format("delta.enableInCommitTimestamps", "true")
 PROTOCOL = (
     *(
-        held_against(name, layout=FLAT, held=held, winners=[winner], expect=[aborts("protocol", attempts=1), COMMITS])
+        loses(name, FLAT, held=held, winner=winner, by="protocol")
         for name, held, winner in (
             ("row-tracking-cannot-be-enabled-while-deletion-vectors-are", ROW_TRACKING, DELETION_VECTORS),
             ("deletion-vectors-cannot-be-enabled-while-column-mapping-is", DELETION_VECTORS, COLUMN_MAPPING),
@@ -331,11 +253,9 @@ PROTOCOL = (
             ("the-same-feature-cannot-be-enabled-twice-at-once", DELETION_VECTORS, DELETION_VECTORS),
         )
     ),
-    held_against(
-        "deletion-vectors-lose-to-row-tracking-which-commits-three-times", layout=FLAT,
-        held=DELETION_VECTORS, winners=[ROW_TRACKING],
-        expect=[aborts("protocol", attempts=1), Expected(word="commits", version=11)],
-    ),
+    loses("deletion-vectors-lose-to-row-tracking-which-commits-three-times", FLAT,
+          held=DELETION_VECTORS, winner=ROW_TRACKING,
+          by="protocol", won=Expected(word="commits", version=11)),
     *(
         held_against(
             f"a-blind-insert-is-not-stopped-by-{what}-being-enabled", layout=FLAT, held=_INSERT, winners=[change],
@@ -350,16 +270,11 @@ PROTOCOL = (
             ("a-feature-by-name", _ENABLE.format("delta.feature.allowColumnDefaults", "supported"), 10),
         )
     ),
-    held_against(
-        "deletion-vectors-being-enabled-is-not-stopped-by-an-insert", layout=FLAT,
-        held=DELETION_VECTORS, winners=[_INSERT],
-        expect=[COMMITS_AFTER_ONE_RETRY, COMMITS],
-    ),
-    held_against(
-        "deletion-vectors-lose-to-a-property-by-the-metadata", layout=FLAT,
-        held=DELETION_VECTORS, winners=["ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"],
-        expect=[aborts("metadata", attempts=1), COMMITS],
-    ),
+    survives("deletion-vectors-being-enabled-is-not-stopped-by-an-insert", FLAT,
+             held=DELETION_VECTORS, winner=_INSERT),
+    loses("deletion-vectors-lose-to-a-property-by-the-metadata", FLAT,
+          held=DELETION_VECTORS, winner="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')",
+          by="metadata"),
 )
 
 WRITE = (
@@ -391,16 +306,12 @@ WRITE = (
             ("a-clone", "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}"),
         )
     ),
-    held_against(
-        "an-insert-loses-to-a-clone-by-the-metadata", layout=EMPTIED,
-        held=_INSERT, winners=["CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}"],
-        expect=[aborts("metadata", attempts=1), Expected(word="commits", operation="CLONE")],
-    ),
-    held_against(
-        "an-insert-is-not-stopped-by-a-restore", layout=FLAT,
-        held=_INSERT, winners=["RESTORE TABLE {t} TO VERSION AS OF 7"],
-        expect=[COMMITS_AFTER_ONE_RETRY, Expected(word="commits", operation="RESTORE")],
-    ),
+    loses("an-insert-loses-to-a-clone-by-the-metadata", EMPTIED,
+          held=_INSERT, winner="CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}",
+          by="metadata", won=Expected(word="commits", operation="CLONE")),
+    survives("an-insert-is-not-stopped-by-a-restore", FLAT,
+             held=_INSERT, winner="RESTORE TABLE {t} TO VERSION AS OF 7",
+             won=Expected(word="commits", operation="RESTORE")),
 )
 
 RACES = (*APPEND, *DELETE_READ, *DELETE_DELETE, *METADATA, *TRANSACTION, *PROTOCOL, *WRITE)

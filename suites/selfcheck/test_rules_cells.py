@@ -1,0 +1,100 @@
+"""The rules against everything that was measured: each cell of each grid, each statement alone, each declared change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from lakerace.catalogue import CATALOGUE
+from lakerace.engines.lines import Line, line
+from lakerace.expect import alone_path, deviation_for, from_cell, grid_path, load_deviations, read_grid
+from lakerace.layouts import LAYOUTS, OTHER
+from lakerace.matrix import Cell, alone_name, cells, race_name, race_of
+from lakerace.observe import COMMITS
+from lakerace.race import ISOLATIONS
+from lakerace.rules.findings import finding_for, load_findings, stale_findings
+from lakerace.rules.predict import predict
+from lakerace.rules.profiles import PROFILES, Profile, profile_of
+from lakerace.rules.statements import plan
+from lakerace.rules.tables import table_of
+
+LINES = ("delta-4.4", "delta-4.0", "delta-rs")
+GRIDS = [(name, layout, isolation) for name in LINES for layout in LAYOUTS for isolation in ISOLATIONS]
+
+
+@cache
+def cells_of(name: str) -> tuple[Cell, ...]:
+    """The cells measured on a line: those of the grids on the lines that they were recorded on, the core on another."""
+    return cells("core" if name == "delta-4.0" else "full", line(name))
+
+
+def predicted(cell: Cell, profile: Profile) -> tuple[str, str | None]:
+    found = predict(race_of(cell), profile).of("A").prediction
+    return found.word, found.condition
+
+
+deviations_of = cache(load_deviations)
+
+
+def stated(cell: Cell, on: Line) -> tuple[str, str | None]:
+    """What the grid says, with the deviations of the line over it."""
+    layout, isolation, held, winner = cell
+    declared = deviation_for(race_name(cell), "A", deviations_of(on))
+    path = grid_path(on, layout, isolation)
+    text = declared.expect if declared else read_grid(path)[(held, winner)]
+    expected = from_cell(text, on, path.name)
+    condition = expected.condition if on.sub_conditions else (expected.condition or "").partition(".")[0] or None
+    return expected.word, condition
+
+
+@pytest.mark.parametrize(("name", "layout", "isolation"), GRIDS)
+def test_prediction_and_grid_agree_on_every_cell_save_for_the_findings(name, layout, isolation):
+    on = line(name)
+    differing = []
+    for cell in cells_of(name):
+        if cell[:2] != (layout, isolation):
+            continue
+        rules, grid = predicted(cell, profile_of(on)), stated(cell, on)
+        finding = finding_for(race_name(cell), on, load_findings())
+        if finding is not None:
+            assert (rules[0], grid[0]) == (finding.rules, finding.seen), race_name(cell)
+        elif rules != grid:
+            differing.append(f"{race_name(cell)}: the rules say {rules}, the grid says {grid}")
+    assert differing == []
+
+
+def test_the_grids_hold_as_many_cells_as_a_full_run_needs():
+    assert len(cells_of("delta-4.4")) >= 767
+    assert len(cells_of("delta-rs")) >= 1064
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_each_finding_is_about_a_cell(name):
+    assert stale_findings(load_findings(), line(name), map(race_name, cells_of(name))) == ()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["delta-4.4"])
+def test_a_statement_alone_does_what_the_rules_say(name, layout):
+    on = line(name)
+    grid, declared = read_grid(alone_path(on)), load_deviations(on)
+    for statement in CATALOGUE.values():
+        planned = plan(statement, table_of(LAYOUTS[layout]), profile_of(on), {"other": table_of(OTHER)})
+        word = f"fails [{planned.refused}]" if planned.refused else COMMITS if planned.transactions else "no-commit"
+        instead = deviation_for(alone_name(layout, statement.name), "A", declared)
+        assert word.partition(" ")[0] == (instead.expect if instead else grid[statement.name, layout]).partition(" ")[0]
+        assert instead or word == grid[statement.name, layout]
+
+
+@pytest.mark.parametrize("release", ["delta-3.3", "delta-4.0", "delta-4.1", "delta-4.2", "delta-4.3"])
+def test_an_older_release_differs_only_where_a_feature_is_enabled_or_a_table_restored(release):
+    changed = Counter(
+        cell[3]
+        for cell in cells_of("delta-4.4")
+        if predicted(cell, PROFILES[release])[0] != predicted(cell, PROFILES["delta-4.4"])[0]
+    )
+    since_4_3 = {"enable-in-commit-timestamps"}
+    since_4_1 = {*since_4_3, "enable-deletion-vectors", "enable-column-mapping", "restore"}
+    assert set(changed) == {"4.3": set(), "4.2": since_4_3, "4.1": since_4_3}.get(release[6:], since_4_1)
