@@ -19,7 +19,7 @@ import pytest
 
 from lakerace.conflicts import KINDS, Conflict, classify
 from lakerace.layouts import layout
-from lakerace.race import WRITE_SERIALIZABLE, Expected, Layout, Write, held_against
+from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Layout, Race, Write, held_against
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +52,38 @@ def aborts(word: str, hint: str = "", operation: str = "", **more: Any) -> Expec
         parameters=parameters,
         **more,
     )
+
+
+def loses(
+    name: str,
+    layout: Layout,
+    *,
+    held: str | Write,
+    winner: str | Write,
+    by: str,
+    hint: str = "",
+    to: str = "",
+    won: Expected = COMMITS,
+    level: str = SERIALIZABLE,
+) -> Race:
+    """``held`` aborts ``by`` that kind of conflict, ``to`` that operation of the winner, at its first attempt."""
+    lost = aborts(by, hint, to, attempts=1)
+    return held_against(name, layout=layout, held=held, winners=[winner], expect=[lost, won], isolation=level)
+
+
+def survives(
+    name: str,
+    layout: Layout,
+    *,
+    held: str | Write,
+    winner: str | Write,
+    won: Expected = COMMITS,
+    level: str = SERIALIZABLE,
+    **recorded: Any,
+) -> Race:
+    """The control: ``held`` finds the winner there, checks it, and commits; ``recorded`` is in its history row."""
+    second = replace(COMMITS_AFTER_ONE_RETRY, **recorded)
+    return held_against(name, layout=layout, held=held, winners=[winner], expect=[second, won], isolation=level)
 
 
 def append_as(app: str, version: int, row: int) -> Write:
@@ -91,7 +123,8 @@ APPEND = (
     loses("an-update-under-write-serializable-loses-to-an-insert-that-read-the-table", FLAT,
           held="UPDATE {t} SET note = 'updated' WHERE id = 1",
           winner="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 16",
-          by="append", hint=NAMES_NO_PARTITION, to="WRITE", level=WRITE_SERIALIZABLE, won=replace(COMMITS, blind=False)),
+          by="append", hint=NAMES_NO_PARTITION, to="WRITE", won=replace(COMMITS, blind=False),
+          level=WRITE_SERIALIZABLE),
     loses("a-delete-loses-to-an-update-of-the-same-file-by-the-file-that-was-added", FLAT,
           held="DELETE FROM {t} WHERE id = 2",
           winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
@@ -145,7 +178,7 @@ DELETE_READ = (
              operation="OPTIMIZE"),
     loses("a-replace-where-loses-to-a-delete-of-the-same-date", BY_DATE,
           held="INSERT INTO {t} REPLACE WHERE event_date = DATE'2026-08-11' "
-             "SELECT 206L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
+               "SELECT 206L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
           winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
           by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
     loses("a-truncate-loses-to-a-truncate", FLAT,
