@@ -1,0 +1,223 @@
+"""From SQL to read and write sets: which part of a condition narrows a read, and which files a statement touches."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from lakerace.layouts import LAYOUTS, layout_from_statements
+from lakerace.race import Statement, Write
+from lakerace.rules.profiles import PROFILES
+from lakerace.rules.statements import NotModelled, plan
+from lakerace.rules.tables import table_of
+
+BY_DATE = table_of(LAYOUTS["by-date"])
+TWO = table_of(LAYOUTS["by-date-country"])
+FLAT = table_of(LAYOUTS["flat"])
+VECTORS = table_of(LAYOUTS["flat-dv"])
+SPARK = PROFILES["delta-4.4"]
+DAY = "DATE'2026-08-11'"
+SOURCE = f"(SELECT 1L AS id, {DAY} AS event_date, 'DE' AS country, 7 AS amount, 'm' AS note)"
+
+
+def planned(text, table=BY_DATE, profile=SPARK):
+    return plan(Statement(name="drawn", does=text), table, profile)
+
+
+def only(text, table=BY_DATE, profile=SPARK):
+    (found,) = planned(text, table, profile).transactions
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "partition", "data"),
+    [
+        (f"event_date = {DAY}", f"event_date = {DAY}", ""),
+        ("event_date = '2026-08-11'", "event_date = '2026-08-11'", ""),
+        (f"event_date = {DAY} AND id = 1", f"event_date = {DAY}", "id = 1"),
+        (f"(event_date = {DAY}) AND (id = 1 AND amount > 2)", f"event_date = {DAY}", "id = 1 AND amount > 2"),
+        (f"event_date = {DAY} OR id = 1", "", f"event_date = {DAY} OR id = 1"),
+        (f"event_date IN ({DAY})", f"event_date IN ({DAY})", ""),
+        (f"event_date BETWEEN {DAY} AND {DAY}", f"event_date BETWEEN {DAY} AND {DAY}", ""),
+        ("event_date IS NULL", "event_date IS NULL", ""),
+        ("year(event_date) = 2026", "YEAR(event_date) = 2026", ""),
+        ("event_date = date(note)", "", "event_date = CAST(note AS DATE)"),
+        ("my_function(event_date) = 1", "", ""),
+        ("rand() < 0.5", "", "RAND() < 0.5"),
+        ("id = 1", "", "id = 1"),
+    ],
+)
+def test_only_conjuncts_on_partition_columns_alone_narrow_the_read(condition, partition, data):
+    (read,) = only(f"INSERT INTO {{t}} REPLACE WHERE {condition} SELECT * FROM {{other}}").reads
+    assert (read.partition, read.data) == (partition, data)
+
+
+@pytest.mark.parametrize(
+    ("condition", "days"),
+    [
+        (f"event_date = {DAY}", {11}),
+        ("event_date = '2026-08-11'", {11}),
+        (f"event_date <> {DAY}", {12}),
+        (f"event_date > {DAY}", {12}),
+        (f"event_date >= {DAY}", {11, 12}),
+        (f"event_date IN ({DAY}, DATE'2030-01-01')", {11}),
+        (f"event_date BETWEEN {DAY} AND DATE'2026-08-11'", {11}),
+        ("day(event_date) = 12", {12}),
+        ("date_format(event_date, 'dd') = '12'", {11, 12}),
+        ("CAST(event_date AS STRING) LIKE '2026-08-1_'", {11, 12}),
+        ("CAST(event_date AS STRING) = '2026-08-12'", {12}),
+        ("substr(CAST(event_date AS STRING), 9, 2) = '12'", {12}),
+        ("coalesce(event_date, DATE'2026-08-12') = DATE'2026-08-12'", {12}),
+        ("event_date <=> DATE'2026-08-12'", {12}),
+        ("NOT event_date = DATE'2026-08-12'", {11}),
+        ("event_date IS NOT NULL", {11, 12}),
+        ("event_date IS NULL", set()),
+        ("event_date = NULL", set()),
+        ("event_date < current_date()", {11, 12}),
+    ],
+)
+def test_a_partition_predicate_covers_the_days_for_which_it_may_hold(condition, days):
+    (read,) = only(f"INSERT INTO {{t}} REPLACE WHERE {condition} SELECT * FROM {{other}}").reads
+    seen = {day for day in (11, 12) if read.matches({"event_date": datetime.date(2026, 8, day)})}
+    assert seen == days
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "narrows"),
+    [
+        ("t.id = s.id", "WHEN MATCHED THEN DELETE", ""),
+        ("t.id = s.id AND t.event_date = s.event_date", "WHEN MATCHED THEN DELETE", ""),
+        (f"t.id = s.id AND t.event_date = {DAY}", "WHEN MATCHED THEN DELETE", f"t.event_date = {DAY}"),
+        (f"t.id = s.id AND s.event_date = {DAY}", "WHEN MATCHED THEN DELETE", ""),
+        ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN DELETE", f"t.event_date = {DAY}"),
+        ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN DELETE WHEN NOT MATCHED THEN INSERT *", ""),
+        ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN UPDATE SET note = 'a' WHEN MATCHED THEN DELETE", ""),
+        (f"t.id = s.id AND t.event_date = {DAY}", "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE", ""),
+    ],
+)
+def test_a_merge_reads_by_the_conjuncts_on_its_target_alone(on, clauses, narrows):
+    found = only(f"MERGE INTO {{t}} t USING {SOURCE} s ON {on} {clauses}")
+    assert [read.partition for read in found.reads] == [narrows]
+
+
+@pytest.mark.parametrize(
+    ("text", "blind"),
+    [
+        (f"INSERT INTO {{t}} VALUES (1, {DAY}, 'DE', 1, 'x')", True),
+        ("INSERT INTO {t} SELECT * FROM {other}", True),
+        ("INSERT INTO {t} SELECT * FROM {t} WHERE id = 1", False),
+        ("INSERT INTO {t} SELECT * FROM {other} WHERE id NOT IN (SELECT id FROM {t})", False),
+        ("INSERT OVERWRITE {t} SELECT * FROM {other}", False),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')", True),
+        ("DELETE FROM {t}", False),
+        ("OPTIMIZE {t}", False),
+    ],
+)
+def test_what_reads_nothing_is_blind(text, blind):
+    assert only(text).blind is blind
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "removes", "adds"),
+    [
+        ("UPDATE {t} SET note = 'x' WHERE id = 1", FLAT, 1, 1),
+        ("UPDATE {t} SET note = 'x' WHERE id = 1", VECTORS, 1, 2),
+        ("UPDATE {t} SET note = 'x'", VECTORS, 8, 8),
+        ("UPDATE {t} SET event_date = DATE'2026-08-12' WHERE id = 1", BY_DATE, 1, 2),
+        ("DELETE FROM {t} WHERE id = 1", FLAT, 1, 1),
+        ("DELETE FROM {t} WHERE id IN (1, 2)", FLAT, 1, 0),
+        ("DELETE FROM {t} WHERE id BETWEEN 1 AND 3", VECTORS, 2, 1),
+        (f"DELETE FROM {{t}} WHERE event_date = {DAY}", BY_DATE, 4, 0),
+        ("TRUNCATE TABLE {t}", BY_DATE, 8, 0),
+        (f"INSERT INTO {{t}} VALUES (1, {DAY}, 'DE', 1, 'x'), (2, DATE'2026-08-12', 'FR', 1, 'y')", BY_DATE, 0, 2),
+        (f"INSERT OVERWRITE {{t}} PARTITION (event_date = {DAY}) SELECT 1L, 'DE', 1, 'x'", BY_DATE, 4, 1),
+        ("OPTIMIZE {t}", BY_DATE, 8, 2),
+        ("OPTIMIZE {t}", FLAT, 8, 1),
+        ("OPTIMIZE {t}", TWO, 8, 4),
+        (f"OPTIMIZE {{t}} WHERE event_date = {DAY}", BY_DATE, 4, 1),
+        ("RESTORE TABLE {t} TO VERSION AS OF 7", BY_DATE, 1, 0),
+        ("RESTORE TABLE {t} TO VERSION AS OF 0", BY_DATE, 8, 0),
+    ],
+)
+def test_the_files_that_a_statement_removes_and_adds(text, table, removes, adds):
+    found = only(text, table)
+    assert (len(found.removes), len(found.adds)) == (removes, adds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["UPDATE {t} SET note = 'x' WHERE id = 99", "DELETE FROM {t} WHERE id = 99", "SELECT * FROM {t}",
+     f"MERGE INTO {{t}} t USING (SELECT 99L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"],
+)
+def test_what_changes_nothing_commits_nothing(text):
+    assert planned(text).transactions == ()
+    assert planned(text).refused is None
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "condition"),
+    [
+        ("DELETE FROM {t} WHERE id IN (SELECT id FROM {other})", FLAT, "DELTA_UNSUPPORTED_SUBQUERY"),
+        ("OPTIMIZE {t} WHERE id = 1", BY_DATE, "DELTA_NON_PARTITION_COLUMN_REFERENCE"),
+        ("OPTIMIZE {t} ZORDER BY (event_date)", BY_DATE, "DELTA_ZORDERING_ON_PARTITION_COLUMN"),
+        ("CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}", FLAT, "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"),
+    ],
+)
+def test_what_the_engine_refuses_carries_its_condition(text, table, condition):
+    assert planned(text, table).refused == condition
+
+
+def test_delta_rs_takes_a_subquery_whose_rows_are_known():
+    text = "DELETE FROM {t} WHERE id IN (SELECT id - 100 FROM {other})"
+    found = plan(Statement(name="drawn", does=text), FLAT, PROFILES["delta-rs"], {"other": table_of(LAYOUTS["flat"])})
+    assert found.refused is None
+
+
+@pytest.mark.parametrize("text", ["CREATE TABLE {t} (id INT) USING delta", "COPY INTO {t} FROM 'x'", "CALL something()"])
+def test_what_is_not_modelled_says_so_in_one_line(text):
+    with pytest.raises(NotModelled) as told:
+        planned(text)
+    assert "\n" not in str(told.value)
+
+
+def test_a_dataframe_write_is_planned_by_its_options():
+    rows = f"SELECT 1L AS id, {DAY} AS event_date, 'DE' AS country, 1 AS amount, 'x' AS note"
+    made = {
+        "stream": Write(select=rows, options=(("txnAppId", "a"), ("txnVersion", "1"))),
+        "evolve": Write(select=f"{rows}, 1 AS extra", options=(("mergeSchema", "true"),)),
+        "replace": Write(select=rows, mode="overwrite", options=(("replaceWhere", f"event_date = {DAY}"),)),
+        "dynamic": Write(select=rows, mode="overwrite", options=(("partitionOverwriteMode", "dynamic"),)),
+        "whole": Write(select=rows, mode="overwrite"),
+    }
+    found = {name: plan(Statement(name=name, does=one), BY_DATE, SPARK).transactions[0] for name, one in made.items()}
+    assert found["stream"].applications == {"a"}
+    assert found["stream"].blind
+    assert found["evolve"].metadata == {"schema"}
+    assert [len(found[name].removes) for name in ("replace", "dynamic", "whole")] == [4, 4, 8]
+
+
+def test_a_setup_becomes_files_with_their_partitions():
+    made = table_of(layout_from_statements("own", (
+        "CREATE TABLE {t} (id INT, day STRING, v DOUBLE) USING delta PARTITIONED BY (day) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "INSERT INTO {t} VALUES (1, 'mon', 1.5), (2, 'tue', NULL)",
+        "INSERT INTO {t} (day, id) VALUES ('mon', 3)",
+        "DELETE FROM {t} WHERE id = 2",
+    )))
+    assert made.partitioned == ("day",)
+    assert "deletionVectors" in made.features
+    assert sorted((file.partition["day"], [row["id"] for row in file.rows]) for file in made.files) == [
+        ("mon", [1]), ("mon", [3]),
+    ]
+
+
+def test_rows_that_the_text_does_not_tell_leave_their_place_open():
+    made = table_of(layout_from_statements("own", (
+        "CREATE TABLE {t} (id INT, day STRING) USING delta PARTITIONED BY (day)",
+        "INSERT INTO {t} SELECT id, uuid() FROM somewhere",
+    )))
+    (file,) = made.files
+    assert file.rows is None
+    found = only("DELETE FROM {t} WHERE day = 'mon'", made)
+    assert len(found.removes) == 1
