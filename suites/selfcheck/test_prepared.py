@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from filelock import FileLock
 
-from lakerace import cli
 from lakerace.engines import prepared
 from lakerace.engines.lines import line
 from lakerace.engines.prepared import Prepared
@@ -18,6 +17,7 @@ from lakerace.layouts import LAYOUTS
 from lakerace.race import SERIALIZABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from lakerace.race import Layout
@@ -73,20 +73,19 @@ def test_a_copy_that_has_no_place_is_told_with_its_own_folder(home: Path, tmp_pa
         Prepared(line("delta-rs"), tmp_path, never)
 
 
-def test_the_command_line_ends_with_one_line_and_2(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_ends_with_one_line_and_2(home: Path, refused: Callable[..., str]) -> None:
     home.write_text("a file where the folder should be")
-    assert cli.run(["race", *RACE]) == cli.BAD_INPUT
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert re.fullmatch(rf"lakerace: {home}/tables/\S+ can't be written \(Not a directory\): set .* folder\n", said.err)
+    told = refused("race", *RACE)
+    assert re.fullmatch(rf"lakerace: {home}/tables/\S+ can't be written \(Not a directory\): set .* folder\n", told)
 
 
 def test_a_file_of_races_says_so_in_each_of_its_answers(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, tmp_path: Path, told: Callable[..., tuple[int, str, str]]
 ) -> None:
     home.write_text("a file where the folder should be")
     (tmp_path / "races.jsonl").write_text('{"held": "OPTIMIZE {t}", "winners": ["DELETE FROM {t}"]}\n' * 2)
-    assert cli.run(["race", "--from", str(tmp_path / "races.jsonl"), "--engine", "delta-rs"]) == 0
-    answers = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    code, out, _ = told("race", "--from", str(tmp_path / "races.jsonl"), "--engine", "delta-rs")
+    answers = [json.loads(text) for text in out.splitlines()]
+    assert code == 0
     assert [answer["line"] for answer in answers] == [1, 2]
     assert all("can't be written (Not a directory)" in answer["error"] for answer in answers)

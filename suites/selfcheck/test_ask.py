@@ -1,0 +1,97 @@
+"""Is a question to `lakerace race` read as it was meant, or refused before an engine starts?"""
+
+from __future__ import annotations
+
+import pytest
+
+from lakerace import ask as asking
+from lakerace.race import RaceError
+
+UPDATE = "UPDATE {t} SET note = 'x' WHERE id = 1"
+DELETE = "DELETE FROM {t} WHERE id = 2"
+SETUP = [
+    "CREATE TABLE {t} (id INT, part STRING) USING delta PARTITIONED BY (part)",
+    "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("serializable", "serializable"),
+        ("Serializable", "serializable"),
+        ("SERIALIZABLE", "serializable"),
+        ("WriteSerializable", "write-serializable"),
+        ("write-serializable", "write-serializable"),
+        ("write_serializable", "write-serializable"),
+        ("writeSerializable", "write-serializable"),
+    ],
+)
+def test_isolation_levels_may_be_spelt_as_delta_does(text: str, level: str) -> None:
+    assert asking.isolation_named(text) == level
+
+
+def test_a_race_has_a_default_layout_and_level() -> None:
+    race = asking.ask(held=UPDATE, winners=[DELETE])
+    assert (race.layout.name, race.isolation) == ("flat", "serializable")
+    assert race.layout.kept
+
+
+def test_a_setup_of_the_user_is_not_kept() -> None:
+    assert not asking.layout_of_sql(SETUP).kept
+
+
+def test_winners_end_at_z() -> None:
+    assert asking.ask(held=UPDATE, winners=[DELETE] * 25).writers[-1].name == "Z"
+    with pytest.raises(RaceError, match="26 winners; at most 25"):
+        asking.ask(held=UPDATE, winners=[DELETE] * 26)
+
+
+def test_braces_in_quotes_are_no_placeholders() -> None:
+    asking.ask(held="UPDATE {t} SET note = '{\"a\": {x}}'", winners=['DELETE FROM {t} WHERE note = "{y}"'])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE {t} SHALLOW CLONE {other}",
+        "CREATE TABLE {t} LIKE {other}",
+        "create table if not exists {t}(id INT) using DELTA",
+    ],
+)
+def test_a_delta_table_may_be_made_in_many_ways(text: str) -> None:
+    assert asking.layout_of_sql([text]).setup == (text,)
+
+
+LINES = {
+    '{"id": "a", "held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"]}': None,
+    '{"held": "DELETE FROM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "isolation": "Serializable"}': None,
+    "not json": "no race: JSON is malformed",
+    "[]": "no race: Expected `object`",
+    '{"held": "DELETE FROM {t}"}': "no race: Object missing required field `winners`",
+    '{"held": 1, "winners": []}': "no race: Expected `str`, got `int` - at `$.held`",
+    '{"held": "DELETE FROM {t}", "winners": "OPTIMIZE {t}"}': "no race: Expected `array`",
+    '{"held": "DELETE FROM {t}", "winners": []}': "no winner",
+    '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "layuot": "flat"}': "unknown field `layuot`",
+    '{"held": "VACUUM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "setup": []}': "`setup` or `layout`, not both",
+    '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "setup": []}': "setup-11: no statement",
+}
+
+
+def test_each_line_of_a_file_is_read_by_itself() -> None:
+    found = list(asking.asked_lines([*LINES, "  "]))
+    assert len(found) == len(LINES)
+    for number, (asked, message) in enumerate(zip(found, LINES.values(), strict=True), 1):
+        assert asked.number == number
+        if message is None:
+            assert asked.error is None
+            assert asked.race is not None
+        else:
+            assert asked.race is None
+            assert message in str(asked.error)
+    assert [asked.id for asked in found[:3]] == ["a", None, None]
+
+
+def test_a_bad_line_keeps_its_id() -> None:
+    [found] = asking.asked_lines(['{"id": 7, "held": "x"}'])
+    assert (found.id, found.race) == (7, None)

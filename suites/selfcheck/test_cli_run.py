@@ -1,0 +1,190 @@
+"""Do `run`, `record` and `bench` say and write what was seen? No race is run: pytest is replaced."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakerace import cli_run
+from lakerace.engines.lines import line
+from lakerace.observe import Observation, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Told = Callable[..., tuple[int, str, str]]
+    Refused = Callable[..., str]
+
+MATRIX = "matrix/by-date/serializable/update-by-key~insert-values"
+HELD = Outcome(
+    writer="A",
+    statement="update",
+    text="UPDATE ...",
+    held=True,
+    outcome="aborts",
+    kind="append",
+    surfaced="ConcurrentAppendException",
+    root="io.delta.exceptions.ConcurrentAppendException",
+    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
+    sqlstate="2D521",
+)
+WINNER = Outcome(writer="B", statement="delete", text="DELETE ...", held=False, outcome="commits", version=9)
+SEEN = Observation(
+    race="race", engine="delta-4.4", versions={}, driver="phases", layout="flat", isolation="serializable",
+    order="A:read B:read B:commit A:commit", overlap=True, overlap_proof="A read 8 < 9, then aborted",
+    writers=(HELD, WINNER),
+)
+
+
+# Recording what a run saw.
+def result(name: str, held: Outcome, **more: Any) -> Any:
+    from lakerace.results import Result
+
+    return Result(
+        nodeid="n",
+        race=name,
+        suite="test_matrix",
+        question="q",
+        observation=replace(SEEN, writers=(held, WINNER), **more),
+        expected={},
+        verdict="meets",
+    )
+
+
+@pytest.fixture
+def grids(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    def path(chosen: Any, layout: str, isolation: str) -> Path:
+        return tmp_path / "expect" / chosen.engine / f"{layout}.{isolation}.md"
+
+    monkeypatch.setattr(cli_run, "grid_path", path)
+    return tmp_path / "expect" / "delta-spark"
+
+
+def saved(tmp_path: Path, *results: Any) -> str:
+    from lakerace.results import Results, save
+
+    save(
+        Results(engine="delta-4.4", profile="record", started="2026-01-01T00:00:00Z", seconds=1.0, results=results),
+        tmp_path / "results.json",
+    )
+    return str(tmp_path / "results.json")
+
+
+def test_record_writes_new_cells_and_prints_those_that_differ(told: Told, tmp_path: Path, grids: Path) -> None:
+    from lakerace.expect import load_deviations, read_grid
+
+    pairs = {
+        name: f"matrix/flat/serializable/{name}~delete-by-key"
+        for name in ("update-by-key", "insert-values", "optimize")
+    }
+    commits = replace(HELD, outcome="commits", kind=None, version=10)
+    first = saved(tmp_path, result(pairs["update-by-key"], HELD), result(pairs["insert-values"], commits))
+    code, out, err = told("record", first)
+    assert (code, out) == (0, "")
+    assert err.endswith("lakerace: 2 new cells written, 0 as declared, 0 that differ\n")
+    grid = grids / "flat.serializable.md"
+    assert read_grid(grid) == {
+        ("update-by-key", "delete-by-key"): "append",
+        ("insert-values", "delete-by-key"): "commits",
+    }
+
+    second = saved(
+        tmp_path,
+        result(pairs["update-by-key"], commits),
+        result(pairs["insert-values"], commits),
+        result(pairs["optimize"], HELD, error="the JVM died"),
+        result("a-named-race", HELD),
+        result("matrix/flat/serializable/zorder~zorder", HELD, overlap=False),
+    )
+    before = grid.read_text(encoding="utf-8")
+    code, out, err = told("record", second)
+    assert code == 0
+    assert "0 new cells written, 1 as declared, 1 that differ" in err
+    assert grid.read_text(encoding="utf-8") == before
+    (tmp_path / "new.toml").write_text(out, encoding="utf-8")
+    [deviation] = load_deviations(line("delta-4.4"), [tmp_path / "new.toml"])[-1:]
+    assert (deviation.races, deviation.expect, deviation.kind) == ((pairs["update-by-key"],), "commits", "unreviewed")
+
+
+def test_record_refuses_what_are_no_results(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text("{}", encoding="utf-8")
+    assert "not lakerace-results/1" in refused("record", str(tmp_path / "r.json"))
+
+
+# Running the matrix.
+class FakePytest:
+    """Stands for the pytest process: notes its command, writes what it was told to, ends with a code."""
+
+    def __init__(self, results: Any, code: int) -> None:
+        self.results, self.code, self.command = results, code, list[str]()
+
+    def __call__(self, command: list[str], **_: Any) -> FakePytest:
+        from lakerace.results import Results, save
+
+        self.command = command
+        if self.results:
+            folder = Path(command[command.index("--results") + 1])
+            folder.mkdir(parents=True, exist_ok=True)
+            save(
+                Results(
+                    engine="delta-4.4",
+                    profile="core",
+                    started="2026-01-01T00:00:00Z",
+                    seconds=1.0,
+                    results=self.results,
+                ),
+                folder / "results.json",
+            )
+        return self
+
+    def wait(self) -> int:
+        return self.code
+
+
+@pytest.mark.parametrize(("ended", "code"), [(0, 0), (1, 1), (2, 130), (3, 2), (4, 2)])
+def test_run_prints_the_grid_and_tells_pytests_verdict(
+    told: Told, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: int, code: int
+) -> None:
+    fake = FakePytest((result(MATRIX, HELD),), ended)
+    monkeypatch.setattr(cli_run.subprocess, "Popen", fake)
+    chosen = ("-k", "by-date", "--race", "matrix/*", "--race", "*~optimize")
+    found, out, _ = told("run", "-n", "2", *chosen, "--results", str(tmp_path / "r"))
+    assert found == code
+    assert "update-by-key" in out
+    assert f"report: {tmp_path / 'r' / 'index.html'}" in "".join(out.splitlines())
+    assert fake.command[fake.command.index("--engine") + 1] == "delta-4.4"
+    assert fake.command[fake.command.index("-n") + 1] == "2"
+    given = " ".join(fake.command)
+    assert "--race matrix/* --race *~optimize -k by-date" in given
+
+
+def test_a_run_without_a_race_is_told(refused: Refused, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli_run.subprocess, "Popen", FakePytest((), 5))
+    assert "no race was run: pytest ended with 5" in refused("run", "--results", str(tmp_path))
+
+
+def test_bench_prints_its_figures(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lakerace import bench
+
+    monkeypatch.setattr(
+        bench, "main", lambda name, races, drift: {"engine": name, "2 workers : 1 worker": races / drift}
+    )
+    assert told("bench", "--races", "20", "--drift", "10")[1].splitlines() == [
+        "engine                delta-4.4",
+        "2 workers : 1 worker  2.0",
+    ]
+    assert json.loads(told("bench", "--races", "20", "--drift", "10", "--json")[1])["engine"] == "delta-4.4"
+
+
+def test_record_takes_an_engine_that_tells_less_at_its_word(told: Told, tmp_path: Path, grids: Path) -> None:
+    name = "matrix/by-date/serializable/update-by-key~delete-by-key"
+    hinted = replace(HELD, condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT")
+    told("record", saved(tmp_path, result(name, hinted)))
+    plain = replace(HELD, condition="DELTA_CONCURRENT_APPEND")
+    err = told("record", saved(tmp_path, result(name, plain)), "--engine", "delta-4.0")[2]
+    assert "0 new cells written, 1 as declared, 0 that differ" in err
+    assert "0 as declared, 1 that differ" in told("record", saved(tmp_path, result(name, plain)))[2]
