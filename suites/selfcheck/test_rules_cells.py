@@ -1,4 +1,4 @@
-"""The rules against everything that was measured: each cell of each grid, each statement alone, each declared change."""
+"""The rules against everything measured: each cell of each grid, each statement alone, each declared change."""
 
 from __future__ import annotations
 

@@ -92,8 +92,16 @@ def test_a_partition_predicate_covers_the_days_for_which_it_may_hold(condition, 
         (f"t.id = s.id AND s.event_date = {DAY}", "WHEN MATCHED THEN DELETE", ""),
         ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN DELETE", f"t.event_date = {DAY}"),
         ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN DELETE WHEN NOT MATCHED THEN INSERT *", ""),
-        ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN UPDATE SET note = 'a' WHEN MATCHED THEN DELETE", ""),
-        (f"t.id = s.id AND t.event_date = {DAY}", "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE", ""),
+        (
+            "t.id = s.id",
+            f"WHEN MATCHED AND t.event_date = {DAY} THEN UPDATE SET note = 'a' WHEN MATCHED THEN DELETE",
+            "",
+        ),
+        (
+            f"t.id = s.id AND t.event_date = {DAY}",
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            "",
+        ),
     ],
 )
 def test_a_merge_reads_by_the_conjuncts_on_its_target_alone(on, clauses, narrows):
@@ -147,8 +155,12 @@ def test_the_files_that_a_statement_removes_and_adds(text, table, removes, adds)
 
 @pytest.mark.parametrize(
     "text",
-    ["UPDATE {t} SET note = 'x' WHERE id = 99", "DELETE FROM {t} WHERE id = 99", "SELECT * FROM {t}",
-     f"MERGE INTO {{t}} t USING (SELECT 99L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"],
+    [
+        "UPDATE {t} SET note = 'x' WHERE id = 99",
+        "DELETE FROM {t} WHERE id = 99",
+        "SELECT * FROM {t}",
+        "MERGE INTO {t} t USING (SELECT 99L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ],
 )
 def test_what_changes_nothing_commits_nothing(text):
     assert planned(text).transactions == ()
@@ -174,7 +186,9 @@ def test_delta_rs_takes_a_subquery_whose_rows_are_known():
     assert found.refused is None
 
 
-@pytest.mark.parametrize("text", ["CREATE TABLE {t} (id INT) USING delta", "COPY INTO {t} FROM 'x'", "CALL something()"])
+@pytest.mark.parametrize(
+    "text", ["CREATE TABLE {t} (id INT) USING delta", "COPY INTO {t} FROM 'x'", "CALL something()"]
+)
 def test_what_is_not_modelled_says_so_in_one_line(text):
     with pytest.raises(NotModelled) as told:
         planned(text)
@@ -198,25 +212,38 @@ def test_a_dataframe_write_is_planned_by_its_options():
 
 
 def test_a_setup_becomes_files_with_their_partitions():
-    made = table_of(layout_from_statements("own", (
-        "CREATE TABLE {t} (id INT, day STRING, v DOUBLE) USING delta PARTITIONED BY (day) "
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-        "INSERT INTO {t} VALUES (1, 'mon', 1.5), (2, 'tue', NULL)",
-        "INSERT INTO {t} (day, id) VALUES ('mon', 3)",
-        "DELETE FROM {t} WHERE id = 2",
-    )))
+    made = table_of(
+        layout_from_statements(
+            "own",
+            (
+                (
+                    "CREATE TABLE {t} (id INT, day STRING, v DOUBLE) USING delta PARTITIONED BY (day) "
+                    "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+                ),
+                "INSERT INTO {t} VALUES (1, 'mon', 1.5), (2, 'tue', NULL)",
+                "INSERT INTO {t} (day, id) VALUES ('mon', 3)",
+                "DELETE FROM {t} WHERE id = 2",
+            ),
+        )
+    )
     assert made.partitioned == ("day",)
     assert "deletionVectors" in made.features
     assert sorted((file.partition["day"], [row["id"] for row in file.rows]) for file in made.files) == [
-        ("mon", [1]), ("mon", [3]),
+        ("mon", [1]),
+        ("mon", [3]),
     ]
 
 
 def test_rows_that_the_text_does_not_tell_leave_their_place_open():
-    made = table_of(layout_from_statements("own", (
-        "CREATE TABLE {t} (id INT, day STRING) USING delta PARTITIONED BY (day)",
-        "INSERT INTO {t} SELECT id, uuid() FROM somewhere",
-    )))
+    made = table_of(
+        layout_from_statements(
+            "own",
+            (
+                "CREATE TABLE {t} (id INT, day STRING) USING delta PARTITIONED BY (day)",
+                "INSERT INTO {t} SELECT id, uuid() FROM somewhere",
+            ),
+        )
+    )
     (file,) = made.files
     assert file.rows is None
     found = only("DELETE FROM {t} WHERE day = 'mon'", made)

@@ -1,0 +1,169 @@
+"""Planted lies between the three sources: grid, rules and engine. Each must be caught, with what all three say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from lakerace.engines.lines import line
+from lakerace.expect import ExpectationError
+from lakerace.judge import DECLARED, MEETS, UNDECLARED, judge
+from lakerace.matrix import race_of
+from lakerace.observe import ABORTS, COMMITS, Commit, Event, HistoryRow, Observation, Outcome
+from lakerace.race import Expected
+from lakerace.rules import delta, findings
+from lakerace.rules.findings import Finding, finding_for, load_findings, predicted
+from lakerace.rules.model import Prediction
+
+LINE = line("delta-4.4")
+RACE = race_of(("flat", "serializable", "update-by-key", "insert-values"))
+APPEND = "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"
+LOST = Outcome(
+    writer="A",
+    statement="update-by-key",
+    text="",
+    held=True,
+    outcome=ABORTS,
+    kind="append",
+    read_version=8,
+    attempts=1,
+    surfaced="ConcurrentAppendException",
+    root="io.delta.exceptions.ConcurrentAppendException",
+    condition=APPEND,
+    sqlstate="2D521",
+)
+WON = Outcome(
+    writer="B", statement="insert-values", text="", held=False, outcome=COMMITS, version=9, read_version=8, attempts=1
+)
+SEEN = Observation(
+    race=RACE.name,
+    engine="delta-4.4",
+    versions={},
+    driver="phases",
+    layout="flat",
+    isolation="serializable",
+    order="",
+    overlap=True,
+    overlap_proof="A read 8 < 9",
+    writers=(LOST, WON),
+    base_version=8,
+    history=(HistoryRow(version=9, operation="WRITE", readVersion=8),),
+    commits=(Commit(version=9, operation="WRITE", added=("new",)),),
+    timeline=(Event(writer="A", what="hold", version=8, at=0.0),),
+)
+BASE = {"A": Expected(word="append", condition=APPEND, source="flat.serializable.md"), "B": Expected(word="commits")}
+RULES = predicted(RACE, LINE)
+
+
+def verdict(seen=SEEN, base=BASE, rules=RULES, found=()):
+    return judge(RACE, seen, LINE, base=base, predicted=rules, findings=found)
+
+
+def finding(**changes):
+    return replace(
+        Finding(
+            races=("matrix/flat/*",),
+            engine="delta-spark",
+            versions=SpecifierSet(">=4"),
+            rules="append",
+            seen="commits",
+            kind="upstream-bug",
+            because="it does",
+            evidence="a race",
+            source="rules.toml, finding 1",
+        ),
+        **changes,
+    )
+
+
+def test_three_that_agree_meet():
+    assert verdict().word == MEETS
+
+
+def test_rules_that_lie_are_caught_with_what_all_three_say():
+    lying = {**RULES, "A": Prediction(word="commits", sentence="A commits", profile="delta-4.4")}
+    found = verdict(rules=lying)
+    assert found.word == UNDECLARED
+    assert found.differences == (
+        f"A: the rules predict commits; flat.serializable.md says append; the engine gives {APPEND}",
+    )
+
+
+def test_a_wrong_sub_condition_of_the_rules_is_caught():
+    lying = {**RULES, "A": replace(RULES["A"], condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT")}
+    assert "the rules predict DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT" in verdict(rules=lying).differences[0]
+
+
+def test_a_grid_that_was_bent_to_a_wrong_engine_is_caught_by_the_rules():
+    committed = replace(LOST, outcome=COMMITS, kind=None, version=10, condition=None, surfaced=None, root=None)
+    seen = replace(SEEN, writers=(committed, WON), history=(*SEEN.history, HistoryRow(version=10, operation="UPDATE")))
+    found = verdict(seen=seen, base={**BASE, "A": Expected(word="commits", source="flat.serializable.md")})
+    assert found.word == UNDECLARED
+    assert any("the rules predict DELTA_CONCURRENT_APPEND" in text for text in found.differences)
+
+
+def test_a_finding_declares_the_difference_and_nothing_else():
+    committed = replace(LOST, outcome=COMMITS, kind=None, version=10, condition=None, surfaced=None, root=None)
+    seen = replace(
+        SEEN,
+        writers=(committed, WON),
+        history=(*SEEN.history, HistoryRow(version=10, operation="UPDATE")),
+        commits=(*SEEN.commits, Commit(version=10, operation="UPDATE")),
+    )
+    base = {**BASE, "A": Expected(word="commits", source="flat.serializable.md")}
+    found = verdict(seen=seen, base=base, found=[finding()])
+    assert found.word == DECLARED
+    assert "documented, but not so" in found.deviation
+
+
+def test_a_finding_that_no_longer_holds_is_an_error():
+    assert "no longer holds" in verdict(found=[finding()]).differences[0]
+
+
+def test_a_finding_about_another_engine_or_release_is_not_used():
+    assert verdict(found=[finding(engine="delta-rs"), finding(versions=SpecifierSet("<4"))]).word == MEETS
+    assert finding_for("matrix/flat/x/y", LINE, [finding(engine="delta-rs")]) is None
+
+
+def test_a_rule_turned_around_disagrees_with_the_engine(monkeypatch):
+    monkeypatch.setattr(delta, "_first_read", lambda *_: None)
+    assert any("the rules predict commits" in text for text in verdict(rules=predicted(RACE, LINE)).differences)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('rules = "apend"', "'apend' is no outcome"),
+        ('rules = "commits"', "rules and engine agree"),
+        ('kind = "mood"', "kind 'mood'"),
+        ('evidence = " "', "a finding needs a reason"),
+        ('versions = "new"', "'new' is no version range"),
+        ('colour = "red"', "colour"),
+    ],
+)
+def test_a_finding_with_a_typo_is_an_error(tmp_path, monkeypatch, text, says):
+    entry = {
+        "races": '["matrix/*"]',
+        "engine": '"delta-rs"',
+        "versions": '">=1"',
+        "rules": '"append"',
+        "seen": '"commits"',
+        "kind": '"upstream-bug"',
+        "because": '"so"',
+        "evidence": '"a race"',
+    }
+    name, _, value = text.partition(" = ")
+    entry[name] = value
+    (tmp_path / "expect").mkdir()
+    (tmp_path / "expect" / "rules.toml").write_text(
+        "[[finding]]\n" + "\n".join(f"{key} = {value}" for key, value in entry.items()), encoding="utf-8"
+    )
+    monkeypatch.setattr(findings, "conf_dir", lambda: tmp_path)
+    load_findings.cache_clear()
+    try:
+        with pytest.raises(ExpectationError, match=says):
+            load_findings()
+    finally:
+        load_findings.cache_clear()
