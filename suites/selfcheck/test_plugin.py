@@ -42,7 +42,8 @@ def inner(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     def running(text: str, *arguments: str) -> tuple[int, str]:
         (tmp_path / "test_inner.py").write_text(text, encoding="utf-8")
         known = any(found.value == "lakerace.plugin" for found in entry_points(group="pytest11"))
-        plugins = ["-p", "no:cacheprovider", *([] if known else ["-p", "lakerace.plugin"])]
+        # Hypothesis would be imported to say that it has nothing to say.
+        plugins = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", *([] if known else ["-p", "lakerace.plugin"])]
         mine = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "LAKERACE_"))}
         ended = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, str(tmp_path)],
