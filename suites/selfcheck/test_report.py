@@ -175,6 +175,8 @@ CLAIMS = (
     ClaimRow(id="D-025", text="Two MERGEs over different rows still fail", answer="depends", measured="on the layout"),
     ClaimRow(id="D-012", text="ADLS gives <exclusive> create", answer="not-shown", measured="no such storage here"),
     ClaimRow(id="D-002", text="One commit is one JSON file", answer="confirmed", measured="always"),
+    ClaimRow(id="B-001", text="Two rows of one file pass", answer="predicted", prediction="rows are <compared>",
+             measured="files are"),
 )
 
 
@@ -401,10 +403,20 @@ def test_the_grid_can_be_read_without_a_script(ran, html):
 
 
 def test_contradicted_claims_come_first_and_as_news(html):
-    places = [html.index(f'id="claim-{name}"') for name in ("d-013", "d-025", "d-002", "d-012")]
+    places = [html.index(f'id="claim-{name}"') for name in ("d-013", "d-025", "d-002", "b-001", "d-012")]
     assert places == sorted(places)
     assert "News: 1 public statement the engine contradicts" in html
     assert "News" not in page(run_of(10), CLAIMS[1:])
+
+
+def test_a_prediction_stands_beside_what_was_measured(ran, html):
+    row = html[html.index('id="claim-b-001"'):].partition("</tr>")[0]
+    assert "Databricks, predicted:</b> rows are &lt;compared&gt;" in row
+    assert "Open source, measured:</b> files are" in row
+    assert html.count("Databricks, predicted:") == 1
+    assert "no such engine was raced" in html
+    assert "no such engine was raced" not in page(ran, CLAIMS[:-1])
+    assert "| Databricks, predicted: rows are &lt;compared> Open source, measured: files are |" in matrix(ran, CLAIMS)
 
 
 def test_an_empty_run_still_gives_a_page(tmp_path):
