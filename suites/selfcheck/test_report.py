@@ -31,6 +31,7 @@ from lakerace.report.progress import EVERY_RACES, EVERY_SECONDS, Progress
 from lakerace.report.transcript import timeline, transcript
 from lakerace.report.view import changes, duration, fields, grids
 from lakerace.results import Result, Results, ResultsError, WorkerLog, load, merge, save
+from lakerace.rules.findings import load_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -603,3 +604,13 @@ def test_progress_without_a_console_leaves_no_open_descriptor():
     progress.start(1)
     progress.done("gw0", MEETS)
     progress.stop()
+
+
+def test_findings_are_listed_on_the_page_and_in_the_text():
+    found = replace(load_findings()[0], because="two <commits> pass", link="https://example.org/issue")
+    ran = run_of(10)
+    assert "Documented, but not so" not in page(ran)
+    text = page(ran, (), (found,))
+    assert "Documented, but not so" in text
+    assert "two &lt;commits&gt; pass" in text
+    assert f"| {found.rules} | {found.seen} | two &lt;commits> pass |" in matrix(ran, (), (found,))
