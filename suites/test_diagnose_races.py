@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENGINES = ("delta-spark", "delta-rs")
 VERSIONS = ">=0"
 LEVELS = {"s": SERIALIZABLE, "ws": WRITE_SERIALIZABLE}
-RACES = (
+LOSERS = (
     # layout, level, held, winners in order, which of them it loses to (from 1)
     ("flat", "s", "update-by-key", ("update-by-date",), 1),
     ("flat", "s", "merge-on-key", ("optimize",), 1),
@@ -70,7 +70,7 @@ def kept(engine):
 
 
 @pytest.mark.parametrize("given", ["error", "error and statement", "statement"])
-@pytest.mark.parametrize(("layout", "level", "held", "winners", "loses_to"), RACES)
+@pytest.mark.parametrize(("layout", "level", "held", "winners", "loses_to"), LOSERS)
 def test_the_winner_and_the_check(kept, layout, level, held, winners, loses_to, given):
     race = held_against(
         "diagnosed", layout=LAYOUTS[layout], isolation=LEVELS[level], held=CATALOGUE[held],
