@@ -128,7 +128,7 @@ def awaited(board: Board, place: int) -> list[str]:
     state, said, measured = board.states[place], board.answers[place], board.measured[place]
     if measured:
         mirror = ", the same pair in a mirror: dates, countries and ids exchanged" if measured.mirror else ""
-        proof = f"Measured on {measured.engine}: {measured.cell} in {measured.race}{mirror}."
+        proof = f"Measured on {measured.engine}: {measured.word} in {measured.race}{mirror}."
     elif state.profile.startswith("databricks"):
         proof = "Predicted by the documented rules: no such engine runs here."
     else:
@@ -137,7 +137,7 @@ def awaited(board: Board, place: int) -> list[str]:
     raced = line and said.outcome and state.layout_name in board.raced.layouts[state.profile]
     return [
         headline(said),
-        "measured" if measured else "predicted",
+        ("measured otherwise" if measured.finding else "measured") if measured else "predicted",
         proof,
         said.sentence,
         f"The engine does otherwise: {measured.finding}." if measured and measured.finding else "",

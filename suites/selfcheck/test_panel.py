@@ -268,8 +268,8 @@ def test_measured_is_what_a_grid_holds_of_this_very_pair(board: Board) -> None:
         assert measured.engine == line.meaning
         deviation = deviation_for(measured.race, "A", load_deviations(line))
         grid = read_grid(grid_path(line, state.layout_name, state.isolation))
-        assert measured.cell == (deviation.expect if deviation else grid[pair])
-        assert (from_cell(measured.cell, line, "").word == said.word) == (not measured.finding)
+        assert measured.word == from_cell(deviation.expect if deviation else grid[pair], line, "").word
+        assert (measured.word == said.word) == (not measured.finding)
     assert sum(one is not None for one in board.measured) > 1000
 
 
