@@ -149,7 +149,8 @@ def test_column_mapping_gives_logical_names(tmp_path: Path) -> None:
         {"name": "Day", "type": "date", "nullable": True, "metadata": {"delta.columnMapping.physicalName": "col-1"}},
         {"name": "id", "type": "long", "nullable": True, "metadata": {"delta.columnMapping.physicalName": "col-2"}},
     ]
-    stats = json.dumps({"numRecords": 3, "minValues": {"col-2": 1}, "maxValues": {"col-2": 5}, "nullCount": {"col-1": 3}})
+    told = {"numRecords": 3, "minValues": {"col-2": 1}, "maxValues": {"col-2": 5}, "nullCount": {"col-1": 3}}
+    stats = json.dumps(told)
     write(tmp_path, 0, metadata("Day", schema={"type": "struct", "fields": fields}),
           protocol(3, 7, readerFeatures=["columnMapping"], writerFeatures=["columnMapping"]),
           add("Ab/x.parquet", {"col-1": "2026-08-11"}, stats=stats), add("Ab/y.parquet", {"col-1": ""}))
@@ -217,12 +218,14 @@ def test_blank_lines_marks_and_empty_entries() -> None:
 
 
 def test_commit_info_of_any_engine_comes_in_one_form() -> None:
-    rust = info_of({"timestamp": 7, "operation": "MERGE", "operationParameters": {"predicate": "a = 1", "n": 3, "m": None},
+    given = {"predicate": "a = 1", "n": 3, "m": None}
+    rust = info_of({"timestamp": 7, "operation": "MERGE", "operationParameters": given,
                     "clientVersion": "delta-rs.py-1.6.6"})
     assert (rust.engine, rust.blind, rust.read_version, rust.parameters) == (
         "delta-rs.py-1.6.6", None, None, {"predicate": "a = 1", "n": "3"}
     )
-    odd = info_of({"timestamp": "12", "readVersion": True, "isBlindAppend": "yes", "operationParameters": [], "txnId": 5})
+    odd = info_of({"timestamp": "12", "readVersion": True, "isBlindAppend": "yes", "operationParameters": [],
+                   "txnId": 5})
     assert (odd.time, odd.read_version, odd.blind, odd.parameters, odd.transaction) == (12, None, None, {}, "5")
     assert info_of({"inCommitTimestamp": 9, "timestamp": 7}).time == 9
     assert info_of({}).when == "at an unknown time"
