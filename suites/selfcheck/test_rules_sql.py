@@ -7,7 +7,8 @@ import datetime
 import pytest
 
 from lakerace.layouts import LAYOUTS, layout_from_statements
-from lakerace.race import Statement, Write
+from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Statement, Write, held_against
+from lakerace.rules.predict import predict
 from lakerace.rules.profiles import PROFILES
 from lakerace.rules.statements import NotModelled, plan
 from lakerace.rules.tables import table_of
@@ -170,9 +171,20 @@ def test_the_files_that_a_statement_removes_and_adds(text, table, removes, adds)
         "MERGE INTO {t} t USING (SELECT 99L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
     ],
 )
-def test_what_changes_nothing_commits_nothing(text):
-    assert planned(text).transactions == ()
+def test_what_changes_nothing_holds_no_action(text):
+    assert all(found.skippable for found in planned(text).transactions)
     assert planned(text).refused is None
+    assert planned(text).after is BY_DATE
+
+
+@pytest.mark.parametrize(("profile", "isolation", "word"), [
+    ("delta-4.4", SERIALIZABLE, "no-commit"), ("delta-4.4", WRITE_SERIALIZABLE, "append"),
+    ("delta-rs", WRITE_SERIALIZABLE, "no-commit"),
+])
+def test_an_empty_commit_is_written_and_checked_at_write_serializable_only(profile, isolation, word):
+    race = held_against("r", layout=LAYOUTS["flat"], held="DELETE FROM {t} WHERE id = 99", isolation=isolation,
+                        winners=("UPDATE {t} SET note = 'x' WHERE id = 1",))
+    assert predict(race, PROFILES[profile]).of("A").word == word
 
 
 @pytest.mark.parametrize(
