@@ -7,6 +7,7 @@ import os
 import struct
 import time
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
@@ -18,7 +19,8 @@ from lakerace.diagnose.audit import Audit, audit, isolation
 from lakerace.diagnose.bench import make_log
 from lakerace.diagnose.handmade import START, add, append, by_day, created, info, metadata, remove, rewrite, write
 from lakerace.diagnose.jobs import shape
-from lakerace.diagnose.logread import Gap, open_log
+from lakerace.diagnose.logread import Gap, Log, open_log
+from lakerace.diagnose.store import Remote, TableUnreadable
 from lakerace.diagnose.view import audit_text, bytes_text, duration
 
 if TYPE_CHECKING:
@@ -201,6 +203,8 @@ def test_hostile_histories_have_few_jobs(tmp_path: Path) -> None:
         ({"delta.isolationLevel": "writeserializable"}, "write-serializable", "is read as WriteSerializable"),
         ({"delta.isolationLevel": "Snapshot"}, "serializable", "'Snapshot' is no level"),
         ({"delta.isolationlevel": "WriteSerializable"}, "serializable", "the property is spelled delta.isolationlevel"),
+        ({"isolation_level": "WriteSerializable"}, "serializable", ("spelled isolation_level; only "
+                                                                   "delta.isolationLevel")),
         ({"Delta.IsolationLevel": "x", "delta.isolationLevel": "Serializable"}, "serializable", ("spelled "
                                                                                                 "Delta.IsolationLevel")),
     ],
@@ -285,6 +289,21 @@ def test_missing_broken_and_empty_entries(tmp_path: Path) -> None:
     assert (found.gaps, found.empty, found.broken_count) == ((Gap(1, 1),), (2,), 1)
     assert found.broken[0].startswith("log entry 00000000000000000004.json, line 1 is no JSON")
     assert "1 gap in the log; 1 broken entry" in audit_text(found)
+
+
+def test_a_log_without_one_readable_entry_is_one_line(tmp_path: Path) -> None:
+    by_day(tmp_path)
+    for version in range(6):
+        entry(tmp_path, version).write_text("{")
+    with pytest.raises(TableUnreadable, match=r"^[^\n]* none of its 6 log entries can be read; the newest: [^\n]*$"):
+        audit(open_log(str(tmp_path)))
+
+
+def test_a_table_elsewhere_is_audited_alike(tmp_path: Path) -> None:
+    by_day(tmp_path)
+    lay(tmp_path, "day=2026-08-11/a.parquet", "day=2026-08-11/lost.parquet")
+    here, there = audited(tmp_path), audit(Log(Remote(tmp_path.as_uri())))
+    assert replace(there, table=here.table) == here
 
 
 def test_an_entry_that_read_itself_was_written_anew(tmp_path: Path) -> None:

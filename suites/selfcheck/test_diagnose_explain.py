@@ -178,7 +178,29 @@ def test_a_cleaned_up_log_says_what_cannot_be_known(table: Path) -> None:
 
 def test_another_operation_than_the_error_says_is_pointed_out(table: Path) -> None:
     found = diagnosed(table, reported=said(APPEND, version=3, operation="MERGE"))
-    assert found.notes == ("the error says MERGE, the log says UPDATE: is this the table?",)
+    assert "the error says MERGE, the log says UPDATE: is this the table?" in found.notes
+
+
+def test_a_commit_that_cannot_have_raised_the_error_is_pointed_out(table: Path) -> None:
+    found = diagnosed(table, reported=said(DELETE_READ, version=4, path="s3://lake/invoices/"))
+    assert found.notes == (
+        "what version 4 wrote can't raise this error: another table, or an entry overwritten",
+        "the error is about the table at s3://lake/invoices/",
+    )
+
+
+def test_the_file_that_the_drivers_log_names(table: Path) -> None:
+    text = (
+        "26/08/12 02:14:06 INFO ConflictChecker: Partition predicate is matching a file changed by the winning "
+        "transaction: predicate=Vector('day = 2026-08-11), matchingFile=day=2026-08-11/d.parquet"
+    )
+    found = diagnosed(table, reported=read_text(text))
+    assert found.winner is not None
+    assert (won(found), found.winner.sure) == (4, True)
+    assert found.why_no_filter == (
+        "it was used, and covers what the winner wrote: the engine's predicate was day = 2026-08-11; both met in "
+        "day=2026-08-11"
+    )
 
 
 # Each kind of conflict, and the first change.
@@ -289,7 +311,7 @@ def test_why_the_statements_filter_did_not_help(table: Path, statement: str, why
     [
         (said(APPEND, version=3, predicate="Vector(true)"), "the engine saw no condition on day alone"),
         (said(APPEND, version=3, predicate="Vector('day = 2026-08-12)", partition=SECOND),
-         "it was used, and covers what the winner wrote: the engine's predicate was 'day = 2026-08-12; both met in"),
+         "it was used, and covers what the winner wrote: the engine's predicate was day = 2026-08-12; both met in"),
         (said(APPEND, version=3), "the error does not say which filter on day the statement had"),
         (said(DELETE_READ, version=3), "the winner removed a file that this writer had read"),
         (said(METADATA, version=3), "a filter has no say here: a change of schema or properties"),
