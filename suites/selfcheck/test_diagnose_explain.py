@@ -27,7 +27,8 @@ from lakerace.diagnose.handmade import (
     write,
 )
 from lakerace.diagnose.logread import open_log
-from lakerace.diagnose.texts import Reported, read_text
+from lakerace.diagnose.reported import Reported
+from lakerace.diagnose.texts import read_text
 from lakerace.diagnose.view import diagnosis_text, sentence
 from lakerace.race import RaceError
 

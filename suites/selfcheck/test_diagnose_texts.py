@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from lakerace.diagnose.decode import LIMIT, TextUnreadable, clean, read_log
-from lakerace.diagnose.texts import Reported, foreign_error, read_text
+from lakerace.diagnose.reported import Reported
+from lakerace.diagnose.texts import foreign_error, read_text
 
 DATA = Path(__file__).parent / "data" / "diagnose"
 CASES = [json.loads(line) for line in (DATA / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
