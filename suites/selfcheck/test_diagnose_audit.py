@@ -21,7 +21,8 @@ from lakerace.diagnose.handmade import START, add, append, by_day, created, info
 from lakerace.diagnose.jobs import shape
 from lakerace.diagnose.logread import Gap, Log, open_log
 from lakerace.diagnose.store import Remote, TableUnreadable
-from lakerace.diagnose.view import audit_text, bytes_text, duration
+from lakerace.diagnose.view import bytes_text
+from lakerace.diagnose.view_audit import audit_text, duration
 
 if TYPE_CHECKING:
     from pathlib import Path

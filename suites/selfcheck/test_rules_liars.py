@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from packaging.specifiers import SpecifierSet
@@ -10,12 +11,14 @@ from packaging.specifiers import SpecifierSet
 from lakerace.engines.lines import line
 from lakerace.expect import ExpectationError
 from lakerace.judge import DECLARED, MEETS, UNDECLARED, judge
+from lakerace.layouts import LAYOUTS
 from lakerace.matrix import race_of
 from lakerace.observe import ABORTS, COMMITS, Commit, Event, HistoryRow, Observation, Outcome
 from lakerace.race import Expected
 from lakerace.rules import delta, findings
-from lakerace.rules.findings import Finding, finding_for, load_findings, predicted
+from lakerace.rules.findings import Finding, finding_for, load_findings, predicted, unexplained
 from lakerace.rules.model import Prediction
+from lakerace.rules.tables import table_of
 
 LINE = line("delta-4.4")
 RACE = race_of(("flat", "serializable", "update-by-key", "insert-values"))
@@ -167,3 +170,70 @@ def test_a_finding_with_a_typo_is_an_error(tmp_path, monkeypatch, text, says):
             load_findings()
     finally:
         load_findings.cache_clear()
+
+
+def rows_of(table):
+    return tuple(tuple(row.values()) for file in table.files for row in file.rows)
+
+
+BASE_ROWS = rows_of(table_of(LAYOUTS["flat"]))
+NEW = (201, date(2026, 8, 11), "DE", 1, "new")
+COLUMNS = ("id", "event_date", "country", "amount", "note")
+
+
+def left(*rows):
+    return unexplained(RACE, replace(SEEN, columns=COLUMNS, rows_after=(*BASE_ROWS, *rows)), LINE)
+
+
+def test_rows_that_the_committed_statements_leave_are_explained():
+    assert left(NEW) == ()
+    wider = tuple((*row, None) for row in (*BASE_ROWS, NEW))
+    assert unexplained(RACE, replace(SEEN, columns=(*COLUMNS, "extra"), rows_after=wider), LINE) == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ((), "leave 17 rows, the table holds 16; missing: "),
+        ((NEW, NEW), "too many: amount=1"),
+        (
+            ((202, *NEW[1:]),),
+            "missing: amount=1, country='DE', event_date='2026-08-11', id=201, note='new'; too",
+        ),
+        (((*NEW[:3], 2, "new"),), "too many: amount=2"),
+    ],
+)
+def test_rows_lost_doubled_or_bent_are_caught_with_the_smallest_example(rows, says):
+    (told,) = left(*rows)
+    assert told.startswith("rows: B, run one after the other in the order of the history, ")
+    assert says in told
+    assert told in verdict_on(told).differences
+
+
+def verdict_on(*broken):
+    return judge(RACE, SEEN, LINE, base=BASE, predicted=RULES, unexplained=broken)
+
+
+def test_a_loser_whose_rows_stayed_is_caught():
+    updated = ((1, date(2026, 8, 11), "DE", 10, "updated"), *BASE_ROWS[1:], NEW)
+    (told,) = unexplained(RACE, replace(SEEN, columns=COLUMNS, rows_after=updated), LINE)
+    assert "note='updated'" in told
+
+
+def test_under_write_serializable_any_order_of_the_committed_explains():
+    race = race_of(("flat", "write-serializable", "update-all", "insert-values"))
+    both = (replace(LOST, outcome=COMMITS, kind=None, version=10), WON)
+    rows = tuple((*row[:4], "updated") for row in BASE_ROWS)
+    blind = replace(SEEN, writers=both, columns=COLUMNS, rows_after=(*rows, NEW))
+    assert unexplained(race, blind, LINE) == ()
+    strict = race_of(("flat", "serializable", "update-all", "insert-values"))
+    (told,) = unexplained(strict, blind, LINE)
+    assert "B then A" in told
+
+
+def test_a_statement_whose_rows_are_open_is_not_judged_by_them():
+    race = race_of(("flat", "serializable", "insert-not-exists", "update-by-key"))
+    assert (
+        unexplained(race, replace(SEEN, columns=COLUMNS, writers=(replace(LOST, outcome=COMMITS, version=10),)), LINE)
+        == ()
+    )
