@@ -7,13 +7,19 @@ import time
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from lakerace.conflicts import KINDS
 from lakerace.diagnose.decode import LIMIT, TextUnreadable, clean, read_log
 from lakerace.diagnose.reported import Reported
 from lakerace.diagnose.texts import foreign_error, read_text
+
+if TYPE_CHECKING:
+    from random import Random
 
 DATA = Path(__file__).parent / "data" / "diagnose"
 CASES = [json.loads(line) for line in (DATA / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -59,6 +65,25 @@ def test_a_huge_line_is_no_trap(filler: str) -> None:
     assert found is not None
     assert found.kind == "append"
     assert time.perf_counter() - started < 20
+
+
+PIECES = sorted({line for case in CASES for line in
+                 clean((DATA / f"{case['name']}.txt").read_bytes()).split("\n") if line.strip()})
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=80), st.just("\n")), max_size=12), st.randoms())
+def test_no_mixture_of_lines_breaks_it(parts: list[str], random: Random) -> None:
+    text = "\n".join(part[: random.randint(0, len(part))] if random.random() < 0.3 else part for part in parts)
+    found = read_text(text)
+    assert found is None or (found.kind in KINDS and found.conflicts >= 1)
+    assert read_text(text.encode("utf-16")) == found
+
+
+@given(st.binary(max_size=3000))
+def test_no_bytes_break_it(found: bytes) -> None:
+    read_text(found)
+    foreign_error(found)
 
 
 def test_encodings_and_escapes_come_out_as_text() -> None:
