@@ -162,6 +162,18 @@ def test_jobs_are_told_apart_and_counted(tmp_path: Path) -> None:
     assert (update.first, update.last, update.every, update.window) == (4, 32, 240.0, 120.0)
 
 
+def test_the_jobs_that_databricks_records_are_told_apart(tmp_path: Path) -> None:
+    created(tmp_path)
+    for version in range(1, 7):
+        about = info(version, "MERGE", predicate='["(t.id = s.id)"]', engine="Databricks-Runtime/15.4.x")
+        about["commitInfo"] |= {"job": {"jobId": str(version % 2), "jobName": "nightly"}} if version < 5 else {
+            "notebook": {"notebookId": "7"}}
+        write(tmp_path, version, about, remove(f"{version}.parquet"), add(f"{version + 1}.parquet"))
+    assert [job.name for job in audited(tmp_path).jobs] == [
+        f"MERGE on (t.id = s.id) by {who}" for who in ("job 1 (nightly)", "job 0 (nightly)", "notebook 7")
+    ]
+
+
 def test_conflicts_waiting_to_happen(tmp_path: Path) -> None:
     nightly(tmp_path, partitioned=False)
     waiting = {(one.held, one.winner): one for one in audited(tmp_path).meetings}

@@ -92,6 +92,17 @@ def test_the_version_that_the_error_names(table: Path) -> None:
     assert found.rerun_can_help is True
 
 
+def test_who_it_was_where_the_log_says_so(tmp_path: Path) -> None:
+    created(tmp_path)
+    about = info(1, "MERGE", engine="Databricks-Runtime/15.4.x")
+    about["commitInfo"] |= {"job": {"jobId": "42", "jobName": "nightly"}, "userName": "a@example.com"}
+    write(tmp_path, 1, about, add("a.parquet"))
+    found = diagnosed(tmp_path, reported=said(APPEND, version=1))
+    assert found.winner is not None
+    assert found.winner.by == "job 42 (nightly), a@example.com"
+    assert "by job 42 (nightly), a@example.com" in " ".join(diagnosis_text(found).split())
+
+
 @pytest.mark.parametrize("by", ["txnId", "timestamp"])
 def test_the_commit_that_the_error_prints(table: Path, by: str) -> None:
     commit = {"operation": "UPDATE", "readVersion": 2, by: {"txnId": "00000000-0000-4000-8000-000000000003",
