@@ -64,6 +64,44 @@ def test_a_huge_line_is_no_trap(filler: str) -> None:
     assert found.kind == "append"
 
 
+def conflict(table: str, version: int) -> str:
+    return (
+        "io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict "
+        f"detected. a concurrent WRITE added data to table {table} committed at version {version}. \n"
+    )
+
+
+def test_of_several_tables_the_one_asked_about_is_told() -> None:
+    text = conflict("delta.`s3://lake/orders`", 1) + conflict("main.sales.orders", 2) + conflict("main.sales.items", 3)
+    assert [(found.version, found.conflicts) for table in ("", "/data/orders/", "/data/items", "/data/other")
+            if (found := read_text(text, table))] == [(3, 3), (2, 3), (3, 3), (3, 3)]
+
+
+def attempt(version: int, transaction: str) -> str:
+    return (
+        f"26/08/12 02:14:05 INFO OptimisticTransaction: [tableId=a,txnId={transaction}] Attempting to commit version "
+        f"{version} with 4 actions with WriteSerializable isolation level\n"
+    )
+
+
+def test_the_read_version_is_that_before_the_transactions_first_attempt() -> None:
+    text = attempt(7, "other") + attempt(9, "mine") + attempt(12, "mine") + conflict("t", 13) + attempt(20, "later")
+    found = read_text(text)
+    assert found is not None
+    assert (found.read_version, found.isolation) == (8, "WriteSerializable")
+
+
+def test_a_line_of_an_earlier_conflict_is_not_taken_for_a_later_ones() -> None:
+    line = (
+        "26/08/12 02:14:06 INFO ConflictChecker: Partition predicate is matching a file changed by the winning "
+        "transaction: "
+        "predicate=Vector(true), matchingFile=a.parquet\n"
+    )
+    found = read_text(attempt(5, "x") + line + conflict("t", 5) + conflict("t", 6))
+    assert found is not None
+    assert (found.version, found.predicate, found.matching_file, found.read_version) == (6, None, None, None)
+
+
 PIECES = sorted({line for case in CASES for line in
                  clean((DATA / f"{case['name']}.txt").read_bytes()).split("\n") if line.strip()})
 

@@ -177,13 +177,22 @@ def test_what_changes_nothing_holds_no_action(text):
     assert planned(text).after is BY_DATE
 
 
-@pytest.mark.parametrize(("profile", "isolation", "word"), [
-    ("delta-4.4", SERIALIZABLE, "no-commit"), ("delta-4.4", WRITE_SERIALIZABLE, "append"),
-    ("delta-rs", WRITE_SERIALIZABLE, "no-commit"),
-])
+@pytest.mark.parametrize(
+    ("profile", "isolation", "word"),
+    [
+        ("delta-4.4", SERIALIZABLE, "no-commit"),
+        ("delta-4.4", WRITE_SERIALIZABLE, "append"),
+        ("delta-rs", WRITE_SERIALIZABLE, "no-commit"),
+    ],
+)
 def test_an_empty_commit_is_written_and_checked_at_write_serializable_only(profile, isolation, word):
-    race = held_against("r", layout=LAYOUTS["flat"], held="DELETE FROM {t} WHERE id = 99", isolation=isolation,
-                        winners=("UPDATE {t} SET note = 'x' WHERE id = 1",))
+    race = held_against(
+        "r",
+        layout=LAYOUTS["flat"],
+        held="DELETE FROM {t} WHERE id = 99",
+        isolation=isolation,
+        winners=("UPDATE {t} SET note = 'x' WHERE id = 1",),
+    )
     assert predict(race, PROFILES[profile]).of("A").word == word
 
 
@@ -194,6 +203,30 @@ def test_an_empty_commit_is_written_and_checked_at_write_serializable_only(profi
         ("OPTIMIZE {t} WHERE id = 1", BY_DATE, "DELTA_NON_PARTITION_COLUMN_REFERENCE"),
         ("OPTIMIZE {t} ZORDER BY (event_date)", BY_DATE, "DELTA_ZORDERING_ON_PARTITION_COLUMN"),
         ("CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}", FLAT, "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"),
+        ("OPTIMIZE {t} FULL", FLAT, "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED"),
+        ("VACUUM {t} RETAIN 0 HOURS", FLAT, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
+        ("DELETE FROM {t} WHERE rand() < 0.5", FLAT, "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
+        ("ALTER TABLE {t} DROP COLUMN note", FLAT, "DELTA_UNSUPPORTED_DROP_COLUMN"),
+        ("ALTER TABLE {t} RENAME COLUMN note TO remark", FLAT, "DELTA_UNSUPPORTED_RENAME_COLUMN"),
+        ("ALTER TABLE {t} ALTER COLUMN amount TYPE BIGINT", FLAT, "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("ALTER TABLE {t} CLUSTER BY (id)", BY_DATE, "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED"),
+        ("ALTER TABLE {t} DROP FEATURE deletionVectors", FLAT, "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
+        (
+            "INSERT INTO {t} REPLACE USING (event_date) SELECT * FROM {other}",
+            FLAT,
+            "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        ),
+        ("INSERT INTO {t} REPLACE ON t.id = s.id SELECT * FROM {other} s", FLAT, "UNSUPPORTED_FEATURE.TABLE_OPERATION"),
+        (
+            "INSERT INTO {t} REPLACE WHERE id = 1 VALUES (2, DATE'2026-08-11', 'DE', 1, 'x')",
+            FLAT,
+            "DELTA_REPLACE_WHERE_MISMATCH",
+        ),
+        (
+            "MERGE INTO {t} t USING (VALUES (1, 'a')) AS s(id, n) ON t.id = s.id WHEN MATCHED THEN DELETE",
+            FLAT,
+            "COLUMN_ALIASES_NOT_ALLOWED",
+        ),
     ],
 )
 def test_what_the_engine_refuses_carries_its_condition(text, table, condition):
