@@ -313,7 +313,8 @@ def test_a_log_without_one_readable_entry_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_table_elsewhere_is_audited_alike(tmp_path: Path) -> None:
-    by_day(tmp_path)
+    make_log(tmp_path, 80)
+    entry(tmp_path, 7).write_text("{")
     lay(tmp_path, "day=2026-08-11/a.parquet", "day=2026-08-11/lost.parquet")
     here, there = audited(tmp_path), audit(Log(Remote(tmp_path.as_uri())))
     assert replace(there, table=here.table) == here

@@ -265,6 +265,8 @@ def test_a_file_uri_and_the_store_of_deltalake_read_the_same(tmp_path: Path) -> 
     remote = Remote(folder.as_uri())
     assert sorted(remote.names("_delta_log")) == sorted(path.name for path in (folder / "_delta_log").iterdir())
     assert remote.read(f"_delta_log/{1:020d}.json") == log.store.read(f"_delta_log/{1:020d}.json")
+    with pytest.raises(OSError, match=r"^[^\n]+$"):
+        remote.read(f"_delta_log/{99:020d}.json")
     (folder / "day=2026-08-11").mkdir()
     (folder / "day=2026-08-11" / "a.parquet").write_bytes(b"1234")
     (folder / "_hidden").mkdir()
