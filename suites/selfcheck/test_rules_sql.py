@@ -206,6 +206,16 @@ def test_an_empty_commit_is_written_and_checked_at_write_serializable_only(profi
         ("OPTIMIZE {t} FULL", FLAT, "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED"),
         ("VACUUM {t} RETAIN 0 HOURS", FLAT, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
         ("DELETE FROM {t} WHERE rand() < 0.5", FLAT, "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
+        (
+            "MERGE INTO {t} t USING {other} s ON t.id = s.id AND rand() < 2 WHEN MATCHED THEN DELETE",
+            FLAT,
+            "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+        ),
+        (
+            "MERGE INTO {t} t USING {other} s ON t.id IN (SELECT 1) WHEN MATCHED THEN DELETE",
+            FLAT,
+            "DELTA_UNSUPPORTED_SUBQUERY",
+        ),
         ("ALTER TABLE {t} DROP COLUMN note", FLAT, "DELTA_UNSUPPORTED_DROP_COLUMN"),
         ("ALTER TABLE {t} RENAME COLUMN note TO remark", FLAT, "DELTA_UNSUPPORTED_RENAME_COLUMN"),
         ("ALTER TABLE {t} ALTER COLUMN amount TYPE BIGINT", FLAT, "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
