@@ -27,6 +27,7 @@ from lakerace.diagnose.handmade import (
     write,
 )
 from lakerace.diagnose.logread import open_log
+from lakerace.diagnose.narrow import condition_text, narrowed
 from lakerace.diagnose.reported import Reported
 from lakerace.diagnose.texts import read_text
 from lakerace.diagnose.view import diagnosis_text, sentence
@@ -354,6 +355,38 @@ def test_a_literal_is_named_and_confirmed(table: Path) -> None:
     assert found.change is not None
     assert (found.agrees, found.change.kind, found.change.verified) == (True, "predicate", True)
     assert found.change.what.startswith("name the partition by a literal: add day = DATE'2026-08-11' to ON")
+
+
+def test_the_changed_statement_is_given_and_is_the_one_that_was_tried(table: Path) -> None:
+    change = diagnosed(table, reported=said(APPEND, version=3), statement=MERGE, read_version=2).change
+    assert change is not None
+    assert change.statement is not None
+    assert "ON t.id = s.id AND t.day = s.day AND t.day = DATE'2026-08-11' WHEN" in change.statement
+    again = diagnosed(table, reported=said(APPEND, version=3), statement=change.statement, read_version=2)
+    assert again.agrees is False
+    assert "so " in diagnosis_text(diagnosed(table, reported=said(APPEND, version=3), statement=MERGE, read_version=2))
+
+
+@pytest.mark.parametrize("statement", [BY_SOURCE, "DELETE FROM orders", "UPDATE orders SET note = 'x'"])
+def test_no_literal_where_it_would_not_narrow_or_change_the_meaning(table: Path, statement: str) -> None:
+    change = diagnosed(table, reported=said(APPEND, version=3), statement=statement, read_version=2).change
+    assert change is not None
+    assert change.kind == "order"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([datetime.date(2026, 8, 11)], "day = DATE'2026-08-11'"),
+        ([1, 2.5], "day IN (1, 2.5)"),
+        (["a'b\\"], "day = 'a\\'b\\\\'"),
+        ([True], "day = true"),
+        ([datetime.datetime.fromisoformat("2026-08-11 02:00:00")], "day = TIMESTAMP'2026-08-11 02:00:00'"),
+    ],
+)
+def test_literals_are_written_as_sql(values: list[object], text: str) -> None:
+    assert condition_text("day", values) == text
+    assert narrowed("DELETE FROM {t} WHERE id = 1", "day", values).startswith("DELETE FROM {t} WHERE id = 1 AND day ")
 
 
 def test_an_insert_that_reads_the_table_is_made_blind(table: Path) -> None:
