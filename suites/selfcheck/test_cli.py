@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Told = Callable[..., tuple[int, str, str]]
     Refused = Callable[..., str]
 
-COMMANDS = ("list", "show", "doctor", "claims", "run", "record", "bench", "race", "predict")
+COMMANDS = ("list", "show", "doctor", "claims", "run", "record", "bench", "race", "predict", "panel", "diagnose")
 UPDATE = "UPDATE {t} SET note = 'x' WHERE id = 1"
 DELETE = "DELETE FROM {t} WHERE id = 2"
 MATRIX = "matrix/by-date/serializable/update-by-key~insert-values"
