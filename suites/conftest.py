@@ -15,7 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
 collect_ignore = ["example"]
+
+
+@pytest.fixture
+def setting(delta: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """``setting(key, value)``: a setting of the Spark session for the rest of the test."""
+    changed: list[str] = []
+
+    def setting_to(key: str, value: str) -> None:
+        delta.conf.set(key, value)
+        changed.append(key)
+
+    yield setting_to
+    for key in changed:
+        delta.conf.unset(key)
 
 
 @pytest.fixture

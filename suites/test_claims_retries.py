@@ -13,7 +13,6 @@ from lakerace.layouts import COLUMNS, LAYOUTS, layout, layout_from_statements
 from lakerace.race import WRITE_SERIALIZABLE, Expected, held_against, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from lakerace.engines import Table
@@ -52,20 +51,6 @@ RACES = (
 
 def test_race(case, check):
     check(case)
-
-
-@pytest.fixture
-def setting(delta) -> Iterator[Callable[[str, str], None]]:
-    """``setting(key, value)`` for the rest of the test."""
-    changed: list[str] = []
-
-    def setting_to(key: str, value: str) -> None:
-        delta.conf.set(key, value)
-        changed.append(key)
-
-    yield setting_to
-    for key in changed:
-        delta.conf.unset(key)
 
 
 @pytest.mark.claim("D-066")

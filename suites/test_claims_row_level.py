@@ -6,16 +6,11 @@ Databricks' documented rules predict for the same race stands in ``selfcheck/tes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from lakerace import deltalog
 from lakerace.layouts import COLUMNS, inserts, layout, layout_from_statements
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Layout, Race, held_against, statement
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 FLAT, FLAT_DV = layout("flat"), layout("flat-dv")
 BY_DATE, BY_DATE_DV, CLUSTERED_DV = layout("by-date"), layout("by-date-dv"), layout("clustered-dv")
@@ -190,20 +185,6 @@ def test_race(case, check, engine, table_factory):
     # What is refused reaches no commit to be held at, so there is nothing to race.
     alone = engine.run(table_factory(case.layout, case.isolation), "A", case.writer("A").statements[0])
     assert (alone.word, alone.condition) == (expected.word, expected.condition)
-
-
-@pytest.fixture
-def setting(delta) -> Iterator[Callable[[str, str], None]]:
-    """``setting(key, value)`` for the rest of the test."""
-    changed: list[str] = []
-
-    def setting_to(key: str, value: str) -> None:
-        delta.conf.set(key, value)
-        changed.append(key)
-
-    yield setting_to
-    for key in changed:
-        delta.conf.unset(key)
 
 
 @pytest.mark.claim("B-023")

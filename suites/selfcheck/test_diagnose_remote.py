@@ -1,0 +1,152 @@
+"""A table in an object store: the S3 protocol, as far as reading goes, spoken by a small server of this process."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+import pytest
+
+from lakerace.conflicts import APPEND
+from lakerace.diagnose.audit import audit
+from lakerace.diagnose.bench import make_log
+from lakerace.diagnose.explain import explain
+from lakerace.diagnose.logread import open_log
+from lakerace.diagnose.reported import Reported
+from lakerace.diagnose.store import TableUnreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """Lists and gives the files below ``root``; notes every method that is not a read."""
+
+    root: ClassVar[Path]
+    written: ClassVar[list[str]]
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        name = unquote(asked.path).removeprefix("/lake").strip("/")
+        if name:
+            self._give(self.root / name, body=True)
+        else:
+            self._list({key: values[0] for key, values in parse_qs(asked.query).items()})
+
+    def do_HEAD(self) -> None:
+        self._give(self.root / unquote(urlsplit(self.path).path).removeprefix("/lake").strip("/"), body=False)
+
+    def do_PUT(self) -> None:
+        self.written.append(self.path)
+        self._answer(403, b"", {})
+
+    do_POST = do_DELETE = do_PUT
+
+    def _give(self, path: Path, *, body: bool) -> None:
+        if not path.is_file():
+            self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>" if body else b"", {})
+            return
+        content = path.read_bytes()
+        headers = {"ETag": f'"{len(content)}"', "Last-Modified": "Mon, 30 Nov 2026 09:00:00 GMT"}
+        span = self.headers.get("Range")
+        if span and body:
+            first, _, last = span.removeprefix("bytes=").partition("-")
+            begin, end = int(first), min(int(last or len(content) - 1), len(content) - 1)
+            headers["Content-Range"] = f"bytes {begin}-{end}/{len(content)}"
+            self._answer(206, content[begin : end + 1], headers)
+        elif body:
+            self._answer(200, content, headers)
+        else:
+            self._answer(200, b"", {**headers, "Content-Length": str(len(content))})
+
+    def _list(self, query: dict[str, str]) -> None:
+        prefix, cut = query.get("prefix", ""), query.get("delimiter", "")
+        names = sorted(path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file())
+        files, folders = [], set()
+        for name in names:
+            if name.startswith(prefix):
+                rest = name[len(prefix) :]
+                if cut and cut in rest:
+                    folders.add(prefix + rest.partition(cut)[0] + cut)
+                else:
+                    files.append(name)
+        when = datetime(2026, 11, 30, tzinfo=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        listed = "".join(
+            f"<Contents><Key>{escape(name)}</Key><LastModified>{when}</LastModified><ETag>&quot;1&quot;</ETag>"
+            f"<Size>{(self.root / name).stat().st_size}</Size></Contents>" for name in files
+        ) + "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in sorted(folders))
+        text = f"<ListBucketResult><Name>lake</Name><IsTruncated>false</IsTruncated>{listed}</ListBucketResult>"
+        self._answer(200, text.encode(), {"Content-Type": "application/xml"})
+
+    def _answer(self, code: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the tests' output is theirs."""
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, list[str]]]:
+    """The folder that the bucket ``lake`` shows, and what was tried to be written there."""
+    handler = type("Served", (Bucket,), {"root": tmp_path, "written": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    settings = {"ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "ALLOW_HTTP": "true", "REGION": "eu-central-1",
+                "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "EC2_METADATA_DISABLED": "true"}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    yield tmp_path, handler.written  # type: ignore[attr-defined]
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_an_audit_of_s3_is_that_of_the_folder(bucket: tuple[Path, list[str]]) -> None:
+    folder, written = bucket
+    make_log(folder / "orders", 100)
+    (folder / "orders" / "day=2026-01-01").mkdir()
+    (folder / "orders" / "day=2026-01-01" / "lost.parquet").write_bytes(b"x" * 77)
+    there, here = audit(open_log("s3://lake/orders")), audit(open_log(str(folder / "orders")))
+    assert (there.orphans.count, there.orphans.size) == (1, 77)
+    assert replace(there, table="", orphans=here.orphans) == replace(here, table="")
+    assert written == []
+
+
+def test_an_explanation_of_s3(bucket: tuple[Path, list[str]]) -> None:
+    folder, written = bucket
+    make_log(folder / "orders", 40)
+    reported = Reported(kind=APPEND, exception="ConcurrentAppendException", version=20)
+    found = explain(open_log("s3://lake/orders/"), reported=reported, statement="UPDATE orders SET note = 'x' WHERE "
+                                                                                "id = 1")
+    assert found.winner is not None
+    assert (found.winner.version, found.winner.operation, found.agrees) == (20, "UPDATE", True)
+    assert written == []
+
+
+@pytest.mark.parametrize(
+    ("place", "said"), [("s3://lake/nothing", "it has no _delta_log"), ("s3://lake", "it has no _delta_log")]
+)
+def test_no_table_there_is_one_line(bucket: tuple[Path, list[str]], place: str, said: str) -> None:
+    with pytest.raises(TableUnreadable, match=f"^[^\n]*{said}[^\n]*$"):
+        open_log(place)
+
+
+def test_a_store_that_refuses_is_one_line(
+    bucket: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, told: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setattr(Bucket, "_list", lambda self, _query: self._answer(403, b"<Error><Code>No</Code></Error>", {}))
+    code, out, err = told("diagnose", "s3://lake/orders")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("lakerace: s3://lake/orders: ")
