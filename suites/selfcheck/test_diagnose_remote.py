@@ -1,11 +1,13 @@
-"""A table in an object store: the S3 protocol, as far as reading goes, spoken by a small server of this process."""
+"""A table in an object store: the S3 protocol, as far as reading goes, spoken by a small server of another process."""
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -22,18 +24,20 @@ from lakerace.diagnose.store import TableUnreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 class Bucket(BaseHTTPRequestHandler):
-    """Lists and gives the files below ``root``; notes every method that is not a read."""
+    """Lists and gives the files below ``root``; leaves a note in ``refused`` for each request that would write."""
 
     root: ClassVar[Path]
-    written: ClassVar[list[str]]
+    refused: ClassVar[Path]
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
+        if not asked.path.startswith("/lake"):
+            self._answer(403, b"<Error><Code>AccessDenied</Code></Error>", {})
+            return
         name = unquote(asked.path).removeprefix("/lake").strip("/")
         if name:
             self._give(self.root / name, body=True)
@@ -44,7 +48,8 @@ class Bucket(BaseHTTPRequestHandler):
         self._give(self.root / unquote(urlsplit(self.path).path).removeprefix("/lake").strip("/"), body=False)
 
     def do_PUT(self) -> None:
-        self.written.append(self.path)
+        with self.refused.open("a") as file:
+            file.write(f"{self.command} {self.path}\n")
         self._answer(403, b"", {})
 
     do_POST = do_DELETE = do_PUT
@@ -96,57 +101,70 @@ class Bucket(BaseHTTPRequestHandler):
         """Nothing: the tests' output is theirs."""
 
 
+def serve(root: Path, refused: Path) -> None:
+    """Serve until the process ends; the port is the first line of stdout."""
+    handler = type("Served", (Bucket,), {"root": root, "refused": refused})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        print(server.server_port, flush=True)
+        server.serve_forever()
+
+
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, list[str]]]:
-    """The folder that the bucket ``lake`` shows, and what was tried to be written there."""
-    handler = type("Served", (Bucket,), {"root": tmp_path, "written": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    settings = {"ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "ALLOW_HTTP": "true", "REGION": "eu-central-1",
-                "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "EC2_METADATA_DISABLED": "true"}
-    for name, value in settings.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    yield tmp_path, handler.written  # type: ignore[attr-defined]
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
+    """The folder that the bucket ``lake`` shows, and the file that notes what was tried to be written there."""
+    folder, refused = tmp_path / "lake", tmp_path / "refused"
+    folder.mkdir()
+    refused.write_text("")
+    # In a process of its own: the library keeps Python's lock while it waits for an answer.
+    command = [sys.executable, __file__, str(folder), str(refused)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as done:
+        assert done.stdout is not None
+        port = done.stdout.readline().strip()
+        settings = {"ENDPOINT_URL": f"http://127.0.0.1:{port}", "ALLOW_HTTP": "true", "REGION": "eu-central-1",
+                    "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "EC2_METADATA_DISABLED": "true"}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        yield folder, refused
+        done.terminate()
 
 
-def test_an_audit_of_s3_is_that_of_the_folder(bucket: tuple[Path, list[str]]) -> None:
-    folder, written = bucket
+def test_an_audit_of_s3_is_that_of_the_folder(bucket: tuple[Path, Path]) -> None:
+    folder, refused = bucket
     make_log(folder / "orders", 100)
     (folder / "orders" / "day=2026-01-01").mkdir()
     (folder / "orders" / "day=2026-01-01" / "lost.parquet").write_bytes(b"x" * 77)
     there, here = audit(open_log("s3://lake/orders")), audit(open_log(str(folder / "orders")))
     assert (there.orphans.count, there.orphans.size) == (1, 77)
     assert replace(there, table="", orphans=here.orphans) == replace(here, table="")
-    assert written == []
+    assert refused.read_text() == ""
 
 
-def test_an_explanation_of_s3(bucket: tuple[Path, list[str]]) -> None:
-    folder, written = bucket
+def test_an_explanation_of_s3(bucket: tuple[Path, Path]) -> None:
+    folder, refused = bucket
     make_log(folder / "orders", 40)
     reported = Reported(kind=APPEND, exception="ConcurrentAppendException", version=20)
     found = explain(open_log("s3://lake/orders/"), reported=reported, statement="UPDATE orders SET note = 'x' WHERE "
                                                                                 "id = 1")
     assert found.winner is not None
     assert (found.winner.version, found.winner.operation, found.agrees) == (20, "UPDATE", True)
-    assert written == []
+    assert refused.read_text() == ""
 
 
 @pytest.mark.parametrize(
     ("place", "said"), [("s3://lake/nothing", "it has no _delta_log"), ("s3://lake", "it has no _delta_log")]
 )
-def test_no_table_there_is_one_line(bucket: tuple[Path, list[str]], place: str, said: str) -> None:
+def test_no_table_there_is_one_line(bucket: tuple[Path, Path], place: str, said: str) -> None:
     with pytest.raises(TableUnreadable, match=f"^[^\n]*{said}[^\n]*$"):
         open_log(place)
 
 
 def test_a_store_that_refuses_is_one_line(
-    bucket: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, told: Callable[..., tuple[int, str, str]]
+    bucket: tuple[Path, Path], told: Callable[..., tuple[int, str, str]]
 ) -> None:
-    monkeypatch.setattr(Bucket, "_list", lambda self, _query: self._answer(403, b"<Error><Code>No</Code></Error>", {}))
-    code, out, err = told("diagnose", "s3://lake/orders")
+    code, out, err = told("diagnose", "s3://forbidden/orders")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("lakerace: s3://lake/orders: ")
+    assert err.startswith("lakerace: s3://forbidden/orders: ")
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), Path(sys.argv[2]))
