@@ -8,7 +8,16 @@ import pytest
 
 from lakerace import orders
 from lakerace.layouts import LAYOUTS
-from lakerace.orders import OrderError, commit_order, draw, held_writers, order_text, parse_order
+from lakerace.orders import (
+    OrderError,
+    commit_order,
+    draw,
+    every_order,
+    held_writers,
+    meant_overlaps,
+    order_text,
+    parse_order,
+)
 from lakerace.race import Expected, Race, RaceError, Statement, Writer, both_held, held_against, on
 
 
@@ -97,3 +106,25 @@ def test_the_outcome_of_every_writer_is_declared_or_of_none(declared: int) -> No
         held_against("r", layout=LAYOUTS["flat"], held="OPTIMIZE {t}", winners=["VACUUM {t}"], expect=outcomes)
     with pytest.raises(RaceError, match=f"r: outcomes declared: {declared}, writers: 2"):
         both_held("r", layout=LAYOUTS["flat"], first="OPTIMIZE {t}", second="VACUUM {t}", expect=outcomes)
+
+
+@pytest.mark.parametrize(("writers", "count"), [("", 1), ("A", 1), ("AB", 6), ("ABC", 90), ("ABCD", 2520)])
+def test_every_order_is_there_once(writers: str, count: int) -> None:
+    found = every_order(writers)
+    assert len(found) == len(set(found)) == count
+    for order in found:
+        assert sorted(commit_order(order)) == list(writers)
+        assert not order or parse_order(order_text(order)) == order
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("A:read A:commit B:read B:commit", ()),
+        ("A:read B:read B:commit A:commit", (("A", "B"),)),
+        ("A:read B:read A:commit B:commit", (("B", "A"),)),
+        ("A:read B:read C:read C:commit B:commit A:commit", (("B", "C"), ("A", "C"), ("A", "B"))),
+    ],
+)
+def test_an_order_tells_whose_commit_comes_between(text: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    assert meant_overlaps(parse_order(text)) == pairs
