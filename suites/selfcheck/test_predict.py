@@ -225,3 +225,25 @@ def test_a_harmless_winner_first_and_the_chain_goes_on_to_the_next():
     found = predict(race, PROFILES["delta-4.4"]).of("A").prediction
     assert found.word == KINDS["metadata"].word
     assert [check.winner for check in found.checks if check.name == "protocol"] == ["B", "C"]
+
+
+def test_the_level_of_the_table_s_own_properties_counts(capsys, tmp_path):
+    setup = tmp_path / "own.sql"
+    setup.write_text(
+        "CREATE TABLE {t} (id INT, v INT) USING delta TBLPROPERTIES ('delta.isolationLevel' = 'Serializable');"
+        "INSERT INTO {t} VALUES (1, 1)",
+        encoding="utf-8",
+    )
+    by = (
+        "--profile",
+        "databricks",
+        "--setup",
+        str(setup),
+        "--held",
+        "UPDATE {t} SET v = 2",
+        "--winner",
+        "INSERT INTO {t} VALUES (2, 2)",
+    )
+    assert asked(capsys, *by)["isolation"] == "serializable"
+    assert asked(capsys, *by)["writers"][0]["outcome"] == "aborts"
+    assert asked(capsys, *by, "--isolation", "WriteSerializable")["writers"][0]["outcome"] == "commits"
