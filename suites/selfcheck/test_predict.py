@@ -212,6 +212,14 @@ def test_each_change_named_flips_the_verdict_and_the_cheapest_comes_first(layout
             assert predict(replace(race, writers=told), PROFILES[profile]).of("A").word == change.becomes
 
 
+def test_what_the_sql_leaves_open_is_said(capsys):
+    unknown = "INSERT INTO {t} SELECT id, current_date(), 'DE', 1, 'x' FROM {other}"
+    by = ("--layout", "by-date", "--held", "DELETE FROM {t} WHERE event_date = DATE'2026-08-11'", "--winner")
+    assert asked(capsys, *by, unknown)["assumed"] == ["that B may write to any partition"]
+    assert asked(capsys, *by, INSERT)["assumed"] == []
+    assert "may write to any partition" in ask(capsys, *by, unknown)[1]
+
+
 def test_two_held_writers_are_walked_in_their_order():
     race = both_held("r", layout=LAYOUTS["flat"], first=UPDATE, second="DELETE FROM {t} WHERE id = 9")
     outlook = predict(race, PROFILES["delta-4.4"])
