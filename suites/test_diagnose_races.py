@@ -69,9 +69,8 @@ def kept(engine):
         engine.drop(table)
 
 
-@pytest.mark.parametrize("given", ["error", "error and statement", "statement"])
 @pytest.mark.parametrize(("layout", "level", "held", "winners", "loses_to"), LOSERS)
-def test_the_winner_and_the_check(kept, layout, level, held, winners, loses_to, given):
+def test_the_winner_and_the_check(kept, layout, level, held, winners, loses_to):
     race = held_against(
         "diagnosed", layout=LAYOUTS[layout], isolation=LEVELS[level], held=CATALOGUE[held],
         winners=tuple(CATALOGUE[name] for name in winners),
@@ -86,17 +85,13 @@ def test_the_winner_and_the_check(kept, layout, level, held, winners, loses_to, 
     by = predicted(race, kept.line)["A"].fired.version
     if kept.line.engine == "delta-spark":
         assert by == seen.writers[loses_to].version
-    text = f"{loser.surfaced}: {loser.message}" if "error" in given else None
-    found = explain(
-        open_log(str(kept.made[0].path)),
-        reported=read_text(text) if text else None,
-        statement=CATALOGUE[held].text if "statement" in given else None,
-        read_version=seen.base_version,
-    )
-    assert found.kind == loser.kind
-    assert found.check.name == CHECK_OF[loser.kind]
-    # An error of delta-rs says neither version nor partition: of several commits of a kind it can't name the one.
-    guess = kept.line.engine == "delta-rs" and given == "error" and not found.winner.sure
-    assert found.winner.version == by or guess
-    assert found.change is not None
-    assert found.agrees is (True if given == "error and statement" else None)
+    log, error = open_log(str(kept.made[0].path)), read_text(f"{loser.surfaced}: {loser.message}")
+    for reported, statement in ((error, None), (error, CATALOGUE[held].text), (None, CATALOGUE[held].text)):
+        found = explain(log, reported=reported, statement=statement, read_version=seen.base_version)
+        assert found.kind == loser.kind
+        assert found.check.name == CHECK_OF[loser.kind]
+        # An error of delta-rs says neither version nor partition: of several commits of a kind it can't name the one.
+        guess = kept.line.engine == "delta-rs" and statement is None and not found.winner.sure
+        assert found.winner.version == by or guess
+        assert found.change is not None
+        assert found.agrees is (True if reported and statement else None)
