@@ -83,14 +83,19 @@ def test_any_log_is_an_answer_or_one_line(
 
 
 def put(found: Any, place: tuple[Any, ...], value: Any) -> None:
+    """Put ``value`` at ``place``, unless an earlier change left no such place."""
     for name in place[:-1]:
-        if not isinstance(found, (dict, list)) or (isinstance(found, dict) and name not in found):
-            return
-        if isinstance(found, list) and name >= len(found):
+        if not has(found, name):
             return
         found = found[name]
-    if isinstance(found, dict) or (isinstance(found, list) and place[-1] < len(found)):
+    if isinstance(found, dict) or has(found, place[-1]):
         found[place[-1]] = value
+
+
+def has(found: Any, name: Any) -> bool:
+    if isinstance(found, list):
+        return isinstance(name, int) and name < len(found)
+    return isinstance(found, dict) and name in found
 
 
 def plain(found: Any) -> Any:
