@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakerace.conflicts import KINDS
-from lakerace.diagnose.decode import LIMIT, TextUnreadable, clean, read_log
+from lakerace.diagnose import decode
+from lakerace.diagnose.decode import TextUnreadable, clean, read_log
 from lakerace.diagnose.reported import Reported
 from lakerace.diagnose.texts import foreign_error, read_text
 
@@ -141,10 +142,11 @@ def test_a_log_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(told.value)
 
 
-def test_of_a_long_log_the_end_is_read(tmp_path: Path) -> None:
+def test_of_a_long_log_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "LIMIT", 1 << 20)
     log = tmp_path / "driver.log"
     with log.open("wb") as file:
-        file.write(b"INFO all is well\n" * (LIMIT // 16))
+        file.write(b"INFO all is well\n" * (decode.LIMIT // 16))
         file.write(b"\nDELTA_CONCURRENT_WRITE\n")
     assert read_log(log).endswith("DELTA_CONCURRENT_WRITE\n")
 
