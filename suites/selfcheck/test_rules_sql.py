@@ -243,6 +243,13 @@ def test_what_the_engine_refuses_carries_its_condition(text, table, condition):
     assert planned(text, table).refused == condition
 
 
+def test_a_query_in_front_of_an_insert_is_read():
+    text = f"WITH a AS (SELECT * FROM {{t}} WHERE event_date = {DAY} AND id = 1) INSERT INTO {{t}} SELECT * FROM a"
+    found = only(text)
+    assert [read.partition for read in found.reads] == [f"event_date = {DAY}"]
+    assert [[row["id"] for row in file.rows] for file in found.adds] == [[1]]
+
+
 def test_delta_rs_takes_a_subquery_whose_rows_are_known():
     text = "DELETE FROM {t} WHERE id IN (SELECT id - 100 FROM {other})"
     found = plan(Statement(name="drawn", does=text), FLAT, PROFILES["delta-rs"], {"other": table_of(LAYOUTS["flat"])})
