@@ -70,6 +70,7 @@ def test_only_conjuncts_on_partition_columns_alone_narrow_the_read(condition, pa
         ("date_trunc('month', event_date) = '2026-08-01'", {11, 12}),
         ("date_add(event_date, 1) = DATE'2026-08-12'", {11}),
         ("dayofweek(event_date) = 4", {12}),
+        ("event_date + INTERVAL 1 DAY = DATE'2026-08-12'", {11}),
         ("CASE WHEN day(event_date) = 11 THEN true ELSE false END", {11}),
         ("event_date = make_date(2026, 8, 12)", {12}),
         ("pmod(day(event_date), 2) = 0", {12}),
@@ -371,3 +372,24 @@ def test_setups_of_many_shapes_are_read(setup, places):
     for file in made.files:
         found.setdefault(file.partition["p"], []).extend(row["id"] for row in file.rows)
     assert found == places
+
+
+def test_optimize_runs_again_when_a_file_went_that_it_had_not_compacted():
+    made = layout_from_statements(
+        "own",
+        (
+            "CREATE TABLE {t} (id INT, p STRING) USING delta PARTITIONED BY (p)",
+            "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
+            "INSERT INTO {t} VALUES (3, 'a')",
+        ),
+    )
+    words = {
+        gone: predict(
+            held_against("r", layout=made, held="OPTIMIZE {t}", winners=(f"DELETE FROM {{t}} WHERE p = '{gone}'",)),
+            SPARK,
+        )
+        .of("A")
+        .word
+        for gone in ("a", "b")
+    }
+    assert words == {"a": "delete-read", "b": "commits"}
