@@ -13,9 +13,9 @@ import pytest
 from lakerace import claims
 from lakerace.claims import NOT_SHOWN, PREDICTED, Claim, ClaimError, check_claims
 from lakerace.home import suites_dir
+from lakerace.named import ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
     from types import ModuleType
 
@@ -31,15 +31,6 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def marks_of(function: object) -> Iterator[pytest.Mark]:
-    """The marks of a test function and of its parameters."""
-    for mark in getattr(function, "pytestmark", ()):
-        yield mark
-        if mark.name == "parametrize":
-            yield from (inner.mark if hasattr(inner, "mark") else inner
-                        for value in mark.args[1] for inner in getattr(value, "marks", ()))
-
-
 @lru_cache(maxsize=1)
 def carriers() -> dict[str, frozenset[str]]:
     """The claim ids that each race and each test function of a ``test_claims_*.py`` carries."""
@@ -50,10 +41,9 @@ def carriers() -> dict[str, frozenset[str]]:
             assert race.name not in found, f"two races are called {race.name}"
             found[race.name] = frozenset(race.claims)
         for name, thing in vars(module).items():
-            ids = frozenset(claim for mark in marks_of(thing) if mark.name == "claim" for claim in mark.args)
-            if name.startswith("test_") and ids:
+            if name.startswith("test_") and (ids := ids_of(thing, "claim")):
                 assert name not in found, f"two tests are called {name}"
-                found[name] = ids
+                found[name] = frozenset(ids)
     return found
 
 

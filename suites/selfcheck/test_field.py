@@ -1,0 +1,107 @@
+"""Every field report has races or tests behind it, or a reason why there are none."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from lakerace import field, named
+from lakerace.engines.lines import line, load_lines
+from lakerace.field import FieldError, Report, Shown, check_reports, unanswered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LINES = (line("delta-4.4"), line("delta-4.0"))
+GOOD = Report(id="A1", title="a title", reported="a loss", links=("https://a.example/1",), where=("a-race",),
+              advice="Do this.")
+SHOWN = {"A1": (Shown(name="a-race", is_race=True, outcomes={"delta-4.4": "A append, B commits"}),)}
+
+
+def changed(**fields: object) -> Report:
+    return msgspec.structs.replace(GOOD, **fields)
+
+
+def test_every_report_is_answered_and_every_id_is_a_report() -> None:
+    assert unanswered(field.load_reports(), field.evidence(tuple(load_lines().values()))) == ()
+
+
+def test_reports_are_sorted_by_section_and_number() -> None:
+    assert [one.id for one in check_reports([changed(id="B2"), changed(id="A10"), changed(id="A9")])] == [
+        "A9", "A10", "B2",
+    ]
+
+
+@pytest.mark.parametrize(("liar", "said"), [
+    ([GOOD, GOOD], "A1: stands twice"),
+    ([changed(id="Z1")], "Z1: an id is a section, A to I, and a number"),
+    ([changed(title="two\nlines")], "A1: the title is one line"),
+    ([changed(reported=" ")], "A1: `reported` must say something"),
+    ([changed(where=())], "A1: name races or tests in `where`, or say in `not_shown` why"),
+    ([changed(not_shown="cloud")], "A1: name races or tests in `where`, or say in `not_shown` why"),
+    ([changed(advice="")], "A1: `advice` is one sentence"),
+    ([changed(links=())], "A1: a report has a link"),
+    ([changed(links=("delta#761",))], "A1: a link starts with https://"),
+    ([changed(reproducer="lakerace race")], "A1: a reproducer has a paragraph for the maintainers"),
+    ([changed(reproducer="pytest", paragraph="p")], "A1: a reproducer is a `lakerace race` command"),
+])
+def test_a_wrong_report_is_refused(liar: list[Report], said: str) -> None:
+    with pytest.raises(FieldError, match=said):
+        check_reports(liar)
+
+
+@pytest.mark.parametrize(("reports", "shown", "said"), [
+    ([], SHOWN, "a-race carries A1, which is no report"),
+    ([GOOD], {}, "A1: `where` names 'a-race', but nothing of that name carries the id"),
+    ([changed(where=("a-race", "b-*"))], SHOWN, "A1: `where` names 'b-*', but nothing of that name carries the id"),
+    ([changed(where=(), not_shown="cloud")], SHOWN, "A1: a-race carries the id, but `where` doesn't name it"),
+], ids=["unknown", "nothing", "stale", "unnamed"])
+def test_a_report_and_its_races_must_name_each_other(
+    reports: list[Report], shown: dict[str, tuple[Shown, ...]], said: str
+) -> None:
+    assert unanswered(reports, shown) == (said,)
+
+
+SUITE = '''"""Who is first?"""
+import pytest
+from lakerace.layouts import LAYOUTS
+from lakerace.race import Expected, held_against
+VERSIONS = ">=4.0"
+RACES = (
+    held_against("r", layout=LAYOUTS["flat"], held="UPDATE {t} SET id = 1", winners=["OPTIMIZE {t}"], reports=("A1",),
+                 expect=[Expected(word="append", condition="DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT"),
+                         Expected(word="commits")]),
+)
+def test_race(case, check):
+    check(case)
+@pytest.mark.report("A1", "A2")
+def test_it_is_so():
+    """What it
+    says."""
+'''
+
+
+def test_the_measured_outcome_is_what_the_race_expects_there(
+    told: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    (tmp_path / "test_first.py").write_text(SUITE, encoding="utf-8")
+    monkeypatch.setattr(named, "suites_dir", lambda: tmp_path)
+    race = Shown(name="r", is_race=True, outcomes={
+        "delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits",
+    })
+    test = Shown(name="test_it_is_so", is_race=False, outcomes={
+        "delta-4.4": "What it says.", "delta-4.0": "What it says.",
+    })
+    assert field.evidence(LINES) == {"A1": (race, test), "A2": (test,)}
+    monkeypatch.setattr(field, "load_reports", lambda: (changed(where=("r", "test_it_is_so")),))
+    told_text = told("list", "--field")[1]
+    assert all(word in told_text for word in ("A1 a title", "append+p", "What it says.", "Do this.", "1 reports, 0 of"))
+    (row,) = json.loads(told("list", "--field", "--json")[1])
+    assert row["shown"][0] == {
+        "name": "r", "delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits", "delta-rs": None,
+    }
