@@ -121,7 +121,7 @@ def test_the_transcript_says_first_what_became_of_whom() -> None:
     assert lines[0] == (
         "B commits version 9; A aborts with ConcurrentAppendException (DELTA_CONCURRENT_APPEND.WITHOUT_HINT)."
     )
-    assert "A  |--read--------------------------commit--|" in lines
+    assert "A  |--read------------------------commit--|" in lines
     assert "  9  DELETE: read 8, Serializable, predicate (id = 2), numDeletedRows 1" in lines
     assert "rows    2 before, 1 after: 0 new, 1 gone (id, day)" in lines
     assert "files   8 live, 10 on disk, 1 in no log entry, as losers leave them (700 bytes)" in lines

@@ -83,12 +83,14 @@ def test_a_winner_that_commits_several_times_owns_all_its_commits() -> None:
     )
     seen = replace(
         SEEN,
-        writers=(ABORTED, replace(WON, version=10)),
+        writers=(ABORTED, replace(WON, version=10, earlier=(WON,))),
         history=(HistoryRow(version=10, operation="WRITE"), *SEEN.history),
         commits=(*SEEN.commits, Commit(version=10, operation="WRITE", added=("g",))),
     )
     assert judge(twice, seen, SPARK).differences == ()
-    assert judge(RACE, seen, SPARK).differences == (
+    assert judge(RACE, seen, SPARK).differences == ("B: 2 outcomes were seen of 1 statements",)
+    silent = replace(seen, writers=(ABORTED, replace(WON, version=10)))
+    assert judge(twice, silent, SPARK).differences == (
         "versions [9] are in the log, but no writer says that it committed them",
     )
 

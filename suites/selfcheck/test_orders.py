@@ -95,7 +95,7 @@ def test_a_race_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(RaceError, match="unknown isolation level 'snapshot'"):
         on(race, isolation="snapshot")
     twice = Writer(name="A", statements=(Statement(name="a", does="DELETE FROM {t}"),) * 2)
-    with pytest.raises(RaceError, match="held writer A must run exactly one statement"):
+    with pytest.raises(RaceError, match="writer A has 2 statements, the order steps through 1"):
         Race(name="r", layout=race.layout, writers=(twice, race.writers[1]), order=race.order)
 
 
@@ -108,13 +108,13 @@ def test_the_outcome_of_every_writer_is_declared_or_of_none(declared: int) -> No
         both_held("r", layout=LAYOUTS["flat"], first="OPTIMIZE {t}", second="VACUUM {t}", expect=outcomes)
 
 
-@pytest.mark.parametrize(("writers", "count"), [("", 1), ("A", 1), ("AB", 6), ("ABC", 90), ("ABCD", 2520)])
+@pytest.mark.parametrize(("writers", "count"), [("", 0), ("A", 1), ("AB", 6), ("ABC", 90), ("ABCD", 2520)])
 def test_every_order_is_there_once(writers: str, count: int) -> None:
     found = every_order(writers)
     assert len(found) == len(set(found)) == count
     for order in found:
         assert sorted(commit_order(order)) == list(writers)
-        assert not order or parse_order(order_text(order)) == order
+        assert parse_order(order_text(order)) == order
 
 
 @pytest.mark.parametrize(

@@ -196,10 +196,10 @@ LOST = Outcome(writer="A", statement="update", text="UPDATE ...", held=True, out
     ],
 )
 def test_the_table_is_told_as_it_was_written(said: str, told: str) -> None:
-    found = portable(replace(LOST, message=said, parameters={"tableName": said}), TABLE)
+    found = portable(replace(LOST, message=said, parameters={"tableName": said}), {"{t}": TABLE})
     assert str(found.message).startswith(told)
     assert found.parameters == {"tableName": found.message}
 
 
 def test_what_names_no_table_stays() -> None:
-    assert portable(LOST, TABLE) == LOST
+    assert portable(LOST, {"{t}": TABLE}) == LOST
