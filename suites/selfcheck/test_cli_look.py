@@ -39,7 +39,9 @@ def test_list_shows_the_matrix(told: Told) -> None:
     assert f"  {MATRIX}\n" in told("list", "--matrix")[1]
     races = json.loads(told("list", "--suite", "matrix", "--json")[1])
     assert len(races) >= 600
-    assert {"name", "suite", "layout", "isolation", "order", "writers", "claims"} == set(races[0])
+    assert set(races[0]) == {
+        "name", "suite", "layout", "isolation", "order", "writers", "settings", "claims", "reports",
+    }
 
 
 def test_list_shows_statements_and_layouts(told: Told) -> None:

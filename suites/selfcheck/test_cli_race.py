@@ -113,7 +113,10 @@ def test_the_answer_has_every_field_in_plain_json() -> None:
     assert set(found["history"][0]) == HISTORY_KEYS
     assert found["writers"][0]["statement"] == UPDATE
     assert found["rows_before"] == [[1, "2026-08-11"], [2, "2026-08-11"]]
-    assert found["files"] == {"live": 8, "on_disk": 10, "unreferenced": ["x.parquet"], "unreferenced_bytes": 700}
+    assert found["files"] == {
+        "live": 8, "on_disk": 10, "unreferenced": ["x.parquet"], "unreferenced_bytes": 700,
+        "missing": [], "doubled": [],
+    }
 
 
 def test_the_transcript_says_first_what_became_of_whom() -> None:

@@ -86,6 +86,25 @@ def test_a_deletion_vector_makes_another_logical_file_of_the_same_path(table: Pa
     assert files.unreferenced == ("deletion_vector_stray.bin",)
 
 
+def test_a_file_that_is_live_twice_or_gone_from_the_disk_is_told(table: Path) -> None:
+    entry(table, 2, add("a.parquet", deletionVector=VECTOR))
+    lay(table, "a.parquet")
+    files = deltalog.files(table)
+    assert files.doubled == ("a.parquet",)
+    assert files.missing == (VECTOR_FILE, "d=1%3A2/b.parquet")
+
+
+def test_a_commit_names_vectors_and_change_data_and_says_whether_its_metadata_is_new(table: Path) -> None:
+    same = {"metaData": {"id": "x", "configuration": {"delta.appendOnly": "false"}}}
+    entry(table, 2, same, remove("a.parquet"), add("a.parquet", deletionVector=VECTOR), {"cdc": {"path": "c%20d"}})
+    entry(table, 3, {"metaData": {"id": "x", "configuration": {}}})
+    second, third = deltalog.read_commits(table, 1)
+    assert second.added == (f"a.parquet with deletion vector {VECTOR_FILE}@{VECTOR.get('offset')}",)
+    assert (second.removed, second.change_data) == (("a.parquet",), ("c d",))
+    assert (second.metadata, second.repeats_metadata) == (True, True)
+    assert (third.metadata, third.repeats_metadata) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("descriptor", "name"),
     [

@@ -332,6 +332,42 @@ LIES: dict[str, tuple[Race, Observation, str]] = {
         with_commit(DONE, 9, removed=("a.parquet",)),
         "version 10 removes a.parquet, which version 9 had removed",
     ),
+    "metadata repeated by an append": (
+        LOSES,
+        with_commit(LOST, 9, metadata=True, repeats_metadata=True),
+        "version 9 (WRITE) repeats the metadata and changes nothing of it",
+    ),
+    "a live file that is gone": (
+        LOSES,
+        replace(LOST, files=Files(live=2, on_disk=1, missing=("b.parquet",))),
+        "the latest version holds b.parquet, which is not on disk",
+    ),
+    "a file under two deletion vectors": (
+        LOSES,
+        replace(LOST, files=Files(live=2, on_disk=1, doubled=("b.parquet",))),
+        "the latest version holds b.parquet with two deletion vectors",
+    ),
+    "the loser's file in the log": (
+        LOSES,
+        with_a(LOST, staged=("b.parquet",)),
+        "A did not commit, but version 9 names b.parquet of its files",
+    ),
+    "the loser's change data in the log": (
+        LOSES,
+        with_a(with_commit(LOST, 9, change_data=("_change_data/c.parquet",)), staged=("_change_data/c.parquet",)),
+        "A did not commit, but version 9 names _change_data/c.parquet of its files",
+    ),
+    "the loser's deletion vector in the log": (
+        LOSES,
+        with_a(with_commit(LOST, 9, added=("b.parquet with deletion vector v.bin@1",)), staged=("v.bin",)),
+        "A did not commit, but version 9 names v.bin of its files",
+    ),
+    "a version removed under its old deletion vector": (
+        BOTH,
+        with_commit(with_commit(DONE, 9, removed=("a.parquet",), added=("a.parquet with deletion vector v@1",)),
+                    10, removed=("a.parquet",)),
+        "version 10 removes a.parquet, which version 9 had removed",
+    ),
     "a transaction id used twice": (
         BOTH,
         with_commit(with_commit(DONE, 9, transactions=("app=1",)), 10, transactions=("app=1",)),
