@@ -11,7 +11,15 @@ from lakerace import deltalog
 from lakerace.conflicts import KINDS
 from lakerace.engines import LayoutFailed
 from lakerace.layouts import BASE_VERSION, LAYOUTS, layout_from_file
-from lakerace.race import ISOLATIONS, SERIALIZABLE, WRITE_SERIALIZABLE, RaceError, held_against, statement
+from lakerace.race import (
+    ISOLATION_PROPERTY,
+    ISOLATIONS,
+    SERIALIZABLE,
+    WRITE_SERIALIZABLE,
+    RaceError,
+    held_against,
+    statement,
+)
 from lakerace.run import run_race
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ def test_a_layout_lies_as_declared(name, isolation, delta, table_factory):
     assert ("deletionVectors" in detail["tableFeatures"]) == name.endswith("-dv")
     assert properties.get("delta.enableRowTracking", "false") == str(name == "row-tracking").lower()
     stated = "WriteSerializable" if isolation == WRITE_SERIALIZABLE else None
-    assert properties.get(deltalog.ISOLATION_PROPERTY) == stated
+    assert properties.get(ISOLATION_PROPERTY) == stated
 
     rows = delta.sql(f"SELECT _metadata.file_path AS file, * FROM delta.`{table.path}` ORDER BY id").collect()
     pairs = list(zip(rows[::2], rows[1::2], strict=True))

@@ -380,7 +380,7 @@ def test_no_literal_where_it_would_not_narrow_or_change_the_meaning(table: Path,
         ([datetime.date(2026, 8, 11)], "day = DATE'2026-08-11'"),
         ([1, 2.5], "day IN (1, 2.5)"),
         (["a'b\\"], "day = 'a\\'b\\\\'"),
-        ([True], "day = true"),
+        ([True], "day = TRUE"),
         ([datetime.datetime.fromisoformat("2026-08-11 02:00:00")], "day = TIMESTAMP'2026-08-11 02:00:00'"),
     ],
 )
