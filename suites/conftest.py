@@ -1,4 +1,7 @@
-"""The example is a project of its own: its tests run in a copy of it, never as part of this suite."""
+"""What suites share: the command line called in this process, settings of the session, a pytest run of its own.
+
+The example is a project of its own: its tests run in a copy of it, never as part of this suite.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
+
+from lakerace import cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,3 +72,29 @@ def inner_pytest(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Callab
         with run:
             if run.poll() is None:
                 os.killpg(run.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """``told(*arguments)``: exit code, stdout and stderr of ``lakerace``."""
+
+    def telling(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return telling
+
+
+@pytest.fixture
+def refused(told: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """``refused(*arguments, code=2)``: the one line on stderr that a wrong command gets."""
+
+    def refusing(*arguments: str, code: int = 2) -> str:
+        found, out, err = told(*arguments)
+        assert (found, out) == (code, "")
+        assert err.startswith("lakerace: ")
+        assert err.count("\n") == 1
+        return err
+
+    return refusing

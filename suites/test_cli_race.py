@@ -49,7 +49,7 @@ def ask(
 ) -> Callable[..., tuple[int, str, str]]:
     """``ask(*arguments)``: exit code, stdout and stderr of ``lakerace race``, on the engine of this worker."""
     if engine.line.engine not in ENGINES:
-        pytest.skip(f"{engine.line.name} is raced from the command line in the self-check")
+        pytest.skip(f"{engine.line.name} is raced from the command line in test_delta_rs_cli.py")
     monkeypatch.setattr("lakerace.engines.open_engine", lambda _: _Lent(engine))
 
     def asking(*arguments: str) -> tuple[int, str, str]:

@@ -1,18 +1,15 @@
-"""Which commit won, by which check, why a filter did not help, what to change first: on logs by hand and real races."""
+"""Which commit won, by which check, why a filter did not help, what to change first: on logs by hand."""
 
 from __future__ import annotations
 
 import datetime
 import json
-import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 from lakerace.conflicts import APPEND, ATTEMPTS, DELETE_DELETE, DELETE_READ, METADATA, PROTOCOL, TRANSACTION, WRITE
-from lakerace.diagnose.explain import Diagnosis, explain
+from lakerace.diagnose.explain import explain
 from lakerace.diagnose.handmade import (
     START,
     add,
@@ -32,18 +29,11 @@ from lakerace.diagnose.reported import Reported
 from lakerace.diagnose.texts import read_text
 from lakerace.diagnose.view import diagnosis_text, sentence
 from lakerace.race import RaceError
+from selfcheck.diagnosing import FIRST, MERGE, SECOND, diagnosed, said, won
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from deltalake.table import TableMerger
-
-FIRST, SECOND = {"day": "2026-08-11"}, {"day": "2026-08-12"}
-MERGE = (
-    "MERGE INTO orders t USING updates s ON t.id = s.id AND t.day = s.day "
-    "WHEN MATCHED THEN UPDATE SET note = s.note"
-)
 
 IN_WHEN = (
     "MERGE INTO orders t USING u s ON t.id = s.id "
@@ -53,20 +43,6 @@ BY_SOURCE = (
     "MERGE INTO orders t USING u s ON t.id = s.id AND t.day = '2026-08-11' "
     "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE"
 )
-
-
-def said(kind: str, **more: Any) -> Reported:
-    return Reported(kind=kind, exception="AnException", **more)
-
-
-def diagnosed(table: Path, *args: Any, **kwargs: Any) -> Diagnosis:
-    found = explain(open_log(str(table)), *args, **kwargs)
-    assert diagnosis_text(found)
-    return found
-
-
-def won(found: Diagnosis) -> int | None:
-    return None if found.winner is None else found.winner.version
 
 
 @pytest.fixture
@@ -473,66 +449,6 @@ def test_rules_that_see_no_conflict_are_a_note(table: Path) -> None:
 def test_a_commit_that_would_have_ended_it_earlier_is_a_note(table: Path) -> None:
     found = diagnosed(table, reported=said(APPEND, version=3), statement="UPDATE orders SET note = 'x'", read_version=1)
     assert any("by the rules version 2 would have ended it already" in line for line in found.notes)
-
-
-# Real races of delta-rs, one stale handle against one winner.
-
-
-def rows(*ids: int, day: datetime.date = datetime.date(2026, 8, 11), note: str = "new") -> pyarrow.Table:
-    return pyarrow.table({
-        "id": pyarrow.array(ids, pyarrow.int64()),
-        "day": pyarrow.array([day] * len(ids), pyarrow.date32()),
-        "note": pyarrow.array([note] * len(ids), pyarrow.string()),
-    })
-
-
-def matched(table: DeltaTable) -> TableMerger:
-    return table.merge(rows(1), "t.id = s.id", source_alias="s", target_alias="t")
-
-
-REAL: dict[str, tuple[Callable[[DeltaTable], object], str | None]] = {
-    "append": (lambda t: write_deltalake(t, rows(99), mode="append"),
-               "INSERT INTO t VALUES (99, DATE'2026-08-11', 'new')"),
-    "update": (lambda t: t.update(updates={"note": "'u'"}, predicate="id = 1"), "UPDATE t SET note = 'u' WHERE id = 1"),
-    "update-day": (lambda t: t.update(updates={"note": "'u'"}, predicate="day = '2026-08-12'"),
-                   "UPDATE t SET note = 'u' WHERE day = '2026-08-12'"),
-    "delete": (lambda t: t.delete("id = 1"), "DELETE FROM t WHERE id = 1"),
-    "merge": (lambda t: matched(t).when_matched_update_all().execute(),
-              "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"),
-    "optimize": (lambda t: t.optimize.compact(), "OPTIMIZE t"),
-    "property": (lambda t: t.alter.set_table_properties({"delta.appendOnly": "false"}), None),
-    "constraint": (lambda t: t.alter.add_constraint({"positive": "id > 0"}), None),
-}
-
-
-@pytest.mark.parametrize("partitioned", [False, True], ids=["flat", "by-day"])
-@pytest.mark.parametrize("winner", REAL)
-@pytest.mark.parametrize("held", ["append", "update", "update-day", "delete", "merge", "optimize"])
-def test_a_real_race_of_delta_rs(tmp_path: Path, held: str, winner: str, partitioned: bool) -> None:
-    for number, day in enumerate((11, 11, 12, 12)):
-        write_deltalake(tmp_path, rows(2 * number + 1, 2 * number + 2, day=datetime.date(2026, 8, day)), mode="append",
-                        partition_by=["day"] if partitioned else None)
-    stale = DeltaTable(tmp_path)
-    read = stale.version()
-    REAL[winner][0](DeltaTable(tmp_path))
-    act, statement = REAL[held]
-    try:
-        act(stale)
-    except Exception as error:
-        text = "".join(traceback.format_exception(error))
-    else:
-        return  # both commit: nothing to diagnose
-    reported = read_text(text)
-    assert reported is not None
-    assert (reported.engine, reported.client) == ("delta-rs", "python")
-    for more in ({}, {"statement": statement}, {"read_version": read}, {"statement": statement, "read_version": read}):
-        found = diagnosed(tmp_path, reported=reported, **more)
-        assert won(found) == read + 1
-        assert (found.profile, found.kind) == ("delta-rs", reported.kind)
-        assert found.agrees in (None, True)
-        assert found.check is not None
-        assert found.check.kind == reported.kind
-        assert found.change is not None
 
 
 def test_a_diagnosis_is_plain_json(table: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -25,34 +26,42 @@ from lakerace.diagnose.store import TableUnreadable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+REFUSED = "refused"
+
 
 class Bucket(BaseHTTPRequestHandler):
-    """Lists and gives the files below ``root``; leaves a note in ``refused`` for each request that would write."""
+    """Each folder below ``root`` is a bucket, which can be listed and read.
+
+    A request that would write leaves a note in the file ``refused`` beside the buckets.
+    """
 
     root: ClassVar[Path]
-    refused: ClassVar[Path]
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        if not asked.path.startswith("/lake"):
+        bucket, name = self._asked()
+        if not bucket.is_dir():
             self._answer(403, b"<Error><Code>AccessDenied</Code></Error>", {})
-            return
-        name = unquote(asked.path).removeprefix("/lake").strip("/")
-        if name:
-            self._give(self.root / name, body=True)
+        elif name:
+            self._give(bucket / name, body=True)
         else:
-            self._list({key: values[0] for key, values in parse_qs(asked.query).items()})
+            self._list(bucket, {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()})
 
     def do_HEAD(self) -> None:
-        self._give(self.root / unquote(urlsplit(self.path).path).removeprefix("/lake").strip("/"), body=False)
+        bucket, name = self._asked()
+        self._give(bucket / name, body=False)
 
     def do_PUT(self) -> None:
-        with self.refused.open("a") as file:
+        with (self.root / REFUSED).open("a") as file:
             file.write(f"{self.command} {self.path}\n")
         self._answer(403, b"", {})
 
     do_POST = do_DELETE = do_PUT
+
+    def _asked(self) -> tuple[Path, str]:
+        """The folder of the bucket, and the key."""
+        bucket, _, name = unquote(urlsplit(self.path).path).strip("/").partition("/")
+        return self.root / bucket, name
 
     def _give(self, path: Path, *, body: bool) -> None:
         if not path.is_file():
@@ -71,9 +80,9 @@ class Bucket(BaseHTTPRequestHandler):
         else:
             self._answer(200, b"", {**headers, "Content-Length": str(len(content))})
 
-    def _list(self, query: dict[str, str]) -> None:
+    def _list(self, bucket: Path, query: dict[str, str]) -> None:
         prefix, cut = query.get("prefix", ""), query.get("delimiter", "")
-        names = sorted(path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file())
+        names = sorted(path.relative_to(bucket).as_posix() for path in bucket.rglob("*") if path.is_file())
         files, folders = [], set()
         for name in names:
             if name.startswith(prefix):
@@ -85,9 +94,10 @@ class Bucket(BaseHTTPRequestHandler):
         when = datetime(2026, 11, 30, tzinfo=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         listed = "".join(
             f"<Contents><Key>{escape(name)}</Key><LastModified>{when}</LastModified><ETag>&quot;1&quot;</ETag>"
-            f"<Size>{(self.root / name).stat().st_size}</Size></Contents>" for name in files
+            f"<Size>{(bucket / name).stat().st_size}</Size></Contents>" for name in files
         ) + "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in sorted(folders))
-        text = f"<ListBucketResult><Name>lake</Name><IsTruncated>false</IsTruncated>{listed}</ListBucketResult>"
+        about = f"<Name>{bucket.name}</Name><IsTruncated>false</IsTruncated>"
+        text = f"<ListBucketResult>{about}{listed}</ListBucketResult>"
         self._answer(200, text.encode(), {"Content-Type": "application/xml"})
 
     def _answer(self, code: int, body: bytes, headers: dict[str, str]) -> None:
@@ -101,70 +111,74 @@ class Bucket(BaseHTTPRequestHandler):
         """Nothing: the tests' output is theirs."""
 
 
-def serve(root: Path, refused: Path) -> None:
+def serve(root: Path) -> None:
     """Serve until the process ends; the port is the first line of stdout."""
-    handler = type("Served", (Bucket,), {"root": root, "refused": refused})
+    handler = type("Served", (Bucket,), {"root": root})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         print(server.server_port, flush=True)
         server.serve_forever()
 
 
-@pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
-    """The folder that the bucket ``lake`` shows, and the file that notes what was tried to be written there."""
-    folder, refused = tmp_path / "lake", tmp_path / "refused"
-    folder.mkdir()
-    refused.write_text("")
-    # In a process of its own: the library keeps Python's lock while it waits for an answer.
-    command = [sys.executable, __file__, str(folder), str(refused)]
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
+    """The folder of the buckets, and the port at which they are served.
+
+    In a process of its own: the library keeps Python's lock while it waits for an answer.
+    """
+    root = tmp_path_factory.mktemp("store")
+    command = [sys.executable, __file__, str(root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as done:
         assert done.stdout is not None
-        port = done.stdout.readline().strip()
-        settings = {"ENDPOINT_URL": f"http://127.0.0.1:{port}", "ALLOW_HTTP": "true", "REGION": "eu-central-1",
-                    "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "EC2_METADATA_DISABLED": "true"}
-        for name, value in settings.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        yield folder, refused
+        yield root, int(done.stdout.readline())
         done.terminate()
 
 
-def test_an_audit_of_s3_is_that_of_the_folder(bucket: tuple[Path, Path]) -> None:
-    folder, refused = bucket
-    make_log(folder / "orders", 100)
-    (folder / "orders" / "day=2026-01-01").mkdir()
-    (folder / "orders" / "day=2026-01-01" / "lost.parquet").write_bytes(b"x" * 77)
-    there, here = audit(open_log("s3://lake/orders")), audit(open_log(str(folder / "orders")))
+@pytest.fixture
+def bucket(store: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder that the bucket ``lake`` shows, empty at first; nothing may be written to it."""
+    root, port = store
+    settings = {"ENDPOINT_URL": f"http://127.0.0.1:{port}", "ALLOW_HTTP": "true", "REGION": "eu-central-1",
+                "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "EC2_METADATA_DISABLED": "true"}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    folder = root / "lake"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+    assert not (root / REFUSED).exists(), (root / REFUSED).read_text()
+
+
+def test_an_audit_of_s3_is_that_of_the_folder(bucket: Path) -> None:
+    make_log(bucket / "orders", 100)
+    (bucket / "orders" / "day=2026-01-01").mkdir()
+    (bucket / "orders" / "day=2026-01-01" / "lost.parquet").write_bytes(b"x" * 77)
+    there, here = audit(open_log("s3://lake/orders")), audit(open_log(str(bucket / "orders")))
     assert (there.orphans.count, there.orphans.size) == (1, 77)
     assert replace(there, table="", orphans=here.orphans) == replace(here, table="")
-    assert refused.read_text() == ""
 
 
-def test_an_explanation_of_s3(bucket: tuple[Path, Path]) -> None:
-    folder, refused = bucket
-    make_log(folder / "orders", 40)
+def test_an_explanation_of_s3(bucket: Path) -> None:
+    make_log(bucket / "orders", 40)
     reported = Reported(kind=APPEND, exception="ConcurrentAppendException", version=20)
     found = explain(open_log("s3://lake/orders/"), reported=reported, statement="UPDATE orders SET note = 'x' WHERE "
                                                                                 "id = 1")
     assert found.winner is not None
     assert (found.winner.version, found.winner.operation, found.agrees) == (20, "UPDATE", True)
-    assert refused.read_text() == ""
 
 
 @pytest.mark.parametrize(
     ("place", "said"), [("s3://lake/nothing", "it has no _delta_log"), ("s3://lake", "it has no _delta_log")]
 )
-def test_no_table_there_is_one_line(bucket: tuple[Path, Path], place: str, said: str) -> None:
+def test_no_table_there_is_one_line(bucket: Path, place: str, said: str) -> None:
     with pytest.raises(TableUnreadable, match=f"^[^\n]*{said}[^\n]*$"):
         open_log(place)
 
 
-def test_a_store_that_refuses_is_one_line(
-    bucket: tuple[Path, Path], told: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_store_that_refuses_is_one_line(bucket: Path, told: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = told("diagnose", "s3://forbidden/orders")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("lakerace: s3://forbidden/orders: ")
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), Path(sys.argv[2]))
+    serve(Path(sys.argv[1]))
