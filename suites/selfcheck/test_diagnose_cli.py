@@ -141,9 +141,7 @@ def test_a_time_that_is_none() -> None:
 def test_it_starts_at_once(tmp_path: Path) -> None:
     created(tmp_path)
     command = [sys.executable, "-m", "lakerace", "diagnose", str(tmp_path)]
-    subprocess.run(command, check=True, capture_output=True)  # compiles
-    best = min(_cpu_seconds(command) for _ in range(3))
-    assert best < 0.8
+    assert any(_cpu_seconds(command) < 0.8 for _ in range(4))  # the first one may have to compile
 
 
 def _cpu_seconds(command: list[str]) -> float:

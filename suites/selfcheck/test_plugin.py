@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-import lakerace
 from lakerace import plugin
 from lakerace.layouts import LAYOUTS
 from lakerace.race import held_against
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytest_plugins = ["pytester"]
 
 MODULE = """
 from lakerace.layouts import LAYOUTS
@@ -36,21 +34,23 @@ THREE = MODULE % 'one("a~b"), one("a~c"), one("d[e]"),' + "\ndef test_other(): p
 
 
 @pytest.fixture
-def inner(tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """``inner(text, *arguments)``: exit code and output of pytest on a suite with that text."""
+def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """``inner(text, *arguments, alone=False)``: exit code and output of pytest on a suite with that text.
 
-    def running(text: str, *arguments: str) -> tuple[int, str]:
-        (tmp_path / "test_inner.py").write_text(text, encoding="utf-8")
+    In this process, or ``alone`` in one of its own, which costs a start of Python.
+    """
+
+    for name in [name for name in os.environ if name.startswith(("LAKERACE_", "PYTEST_XDIST_"))]:
+        monkeypatch.delenv(name)
+
+    def running(text: str, *arguments: str, alone: bool = False) -> tuple[int, str]:
+        pytester.makepyfile(test_inner=text)
         known = any(found.value == "lakerace.plugin" for found in entry_points(group="pytest11"))
         # Hypothesis would be imported to say that it has nothing to say.
         plugins = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", *([] if known else ["-p", "lakerace.plugin"])]
-        mine = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "LAKERACE_"))}
-        ended = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, str(tmp_path)],
-            capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False,
-            env={**mine, "PYTHONPATH": str(Path(lakerace.__file__).parents[1])},
-        )
-        return ended.returncode, ended.stdout + ended.stderr
+        run = pytester.runpytest_subprocess if alone else pytester.runpytest_inprocess
+        ended = run("-q", *plugins, *arguments)
+        return ended.ret, str(ended.stdout) + str(ended.stderr)
 
     return running
 
@@ -71,7 +71,7 @@ def test_a_wrong_name_stops_the_collection(inner: Callable[..., tuple[int, str]]
 
 
 def test_workers_tell_a_wrong_name_as_one_process_does(inner: Callable[..., tuple[int, str]]) -> None:
-    code, output = inner(THREE, "-n", "1", "--race", "a~d")
+    code, output = inner(THREE, "-n", "1", "--race", "a~d", alone=True)
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "ERROR: --race 'a~d': no race of profile core on delta-4.4 is called so; did you mean 'a~" in output
     assert "INTERNALERROR" not in output
@@ -84,7 +84,7 @@ def test_races_are_chosen_by_globs_of_their_names(inner: Callable[..., tuple[int
 
 def test_a_suite_that_says_what_it_is_about_is_skipped_elsewhere(inner: Callable[..., tuple[int, str]]) -> None:
     text = 'ENGINES = ("delta-spark",)\ndef test_without_an_engine(): pass\n'
-    code, output = inner(text, "--engine", "delta-rs", "-rs")
+    code, output = inner(text, "--engine", "delta-rs", "-rs", alone=True)  # a line may start Python anew
     assert (code, "1 skipped" in output) == (0, True), output
     assert "its outcomes are declared for another line than delta-rs" in output
 
