@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 
 from lakerace.catalogue import CATALOGUE
 from lakerace.engines.lines import Line, line
 from lakerace.expect import alone_path, deviation_for, from_cell, grid_path, load_deviations, read_grid
-from lakerace.layouts import LAYOUTS, OTHER
+from lakerace.layouts import LAYOUTS
 from lakerace.matrix import Cell, alone_name, cells, race_name, race_of
 from lakerace.observe import COMMITS
 from lakerace.race import ISOLATIONS
 from lakerace.rules.findings import finding_for, load_findings, stale_findings
-from lakerace.rules.predict import predict
+from lakerace.rules.predict import planned, predict
 from lakerace.rules.profiles import PROFILES, Profile, profile_of
-from lakerace.rules.statements import plan
 from lakerace.rules.tables import table_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LINES = ("delta-4.4", "delta-4.0", "delta-rs")
 GRIDS = [(name, layout, isolation) for name in LINES for layout in LAYOUTS for isolation in ISOLATIONS]
@@ -39,25 +42,22 @@ def predicted(cell: Cell, profile: Profile) -> tuple[str, str | None]:
 deviations_of = cache(load_deviations)
 
 
-def stated(cell: Cell, on: Line) -> tuple[str, str | None]:
+def stated(cell: Cell, on: Line, grid: Path) -> tuple[str, str | None]:
     """What the grid says, with the deviations of the line over it."""
-    layout, isolation, held, winner = cell
     declared = deviation_for(race_name(cell), "A", deviations_of(on))
-    path = grid_path(on, layout, isolation)
-    text = declared.expect if declared else read_grid(path)[(held, winner)]
-    expected = from_cell(text, on, path.name)
+    expected = from_cell(declared.expect if declared else read_grid(grid)[cell[2:]], on, grid.name)
     condition = expected.condition if on.sub_conditions else (expected.condition or "").partition(".")[0] or None
     return expected.word, condition
 
 
 @pytest.mark.parametrize(("name", "layout", "isolation"), GRIDS)
 def test_prediction_and_grid_agree_on_every_cell_save_for_the_findings(name, layout, isolation):
-    on = line(name)
-    differing = []
+    on, differing = line(name), []
+    path, profile = grid_path(on, layout, isolation), profile_of(on)
     for cell in cells_of(name):
         if cell[:2] != (layout, isolation):
             continue
-        rules, grid = predicted(cell, profile_of(on)), stated(cell, on)
+        rules, grid = predicted(cell, profile), stated(cell, on, path)
         finding = finding_for(race_name(cell), on, load_findings())
         if finding is not None:
             assert (rules[0], grid[0]) == (finding.rules, finding.seen), race_name(cell)
@@ -82,9 +82,9 @@ def test_a_statement_alone_does_what_the_rules_say(name, layout):
     on = line(name)
     grid, declared = read_grid(alone_path(on)), load_deviations(on)
     for statement in CATALOGUE.values():
-        planned = plan(statement, table_of(LAYOUTS[layout]), profile_of(on), {"other": table_of(OTHER)})
-        acts = any(not one.skippable for one in planned.transactions)
-        word = f"fails [{planned.refused}]" if planned.refused else COMMITS if acts else "no-commit"
+        plan = planned(statement, table_of(LAYOUTS[layout]), profile_of(on))
+        acts = any(not one.skippable for one in plan.transactions)
+        word = f"fails [{plan.refused}]" if plan.refused else COMMITS if acts else "no-commit"
         instead = deviation_for(alone_name(layout, statement.name), "A", declared)
         assert word.partition(" ")[0] == (instead.expect if instead else grid[statement.name, layout]).partition(" ")[0]
         assert instead or word == grid[statement.name, layout]
