@@ -398,11 +398,11 @@ def test_many_signs_are_counted_and_few_are_shown(tmp_path: Path) -> None:
 
 
 def test_a_made_log_of_some_length(tmp_path: Path) -> None:
-    make_log(tmp_path, 1000)
+    make_log(tmp_path, 500)
     found = audited(tmp_path)
-    assert (found.entries, found.signs, found.gaps) == (1000, (), ())
-    assert found.overlaps_count == 40
-    assert {job.operation: job.count for job in found.jobs} == {"WRITE": 940, "UPDATE": 40, "OPTIMIZE": 19}
+    assert (found.entries, found.signs, found.gaps) == (500, (), ())
+    assert found.overlaps_count == 20
+    assert {job.operation: job.count for job in found.jobs} == {"WRITE": 470, "UPDATE": 20, "OPTIMIZE": 9}
 
 
 def test_an_audit_writes_nothing(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_the_chain_ends_with_the_first_check_that_fires_and_keeps_the_order_of_w
     assert all(check.source and check.detail for check in chain)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.sampled_from(sorted(CATALOGUE)),
     st.lists(st.sampled_from(sorted(CATALOGUE)), min_size=1, max_size=3),
