@@ -5,22 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lakerace.assertions import assert_aborts, assert_commits, assert_history, assert_rows
-from lakerace.observe import HistoryRow, Observation, Outcome
+from lakerace.observe import HistoryRow, Observation
+from selfcheck.seen import lost, observed, won
 
 
 @pytest.fixture
 def seen() -> Observation:
-    lost = Outcome(
-        writer="A", statement="merge", text="MERGE INTO {t} ...", held=True, outcome="aborts", kind="append",
-        surfaced="ConcurrentAppendException", condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
-    )
-    won = Outcome(
-        writer="B", statement="update", text="UPDATE {t} ...", held=False, outcome="commits", version=9, attempts=1,
-    )
-    return Observation(
-        race="my-merge", engine="delta-4.4", versions={}, driver="phases", layout="orders", isolation="serializable",
-        order="A:read B:read B:commit A:commit", overlap=True, overlap_proof="A read 8 < 9, then aborted",
-        writers=(lost, won), columns=("id", "note"), rows_before=((1, "old"), (2, "old"), (2, "old")),
+    return observed(
+        lost(statement="merge", text="MERGE INTO {t} ..."), won(statement="update", text="UPDATE {t} ..."),
+        race="my-merge", layout="orders", columns=("id", "note"), rows_before=((1, "old"), (2, "old"), (2, "old")),
         rows_after=((1, "new"), (2, "old")),
         history=(HistoryRow(version=9, operation="UPDATE", isBlindAppend=False, metrics={"numUpdatedRows": "1"}),),
     )

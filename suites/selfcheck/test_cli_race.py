@@ -11,45 +11,21 @@ import pytest
 
 from lakerace import cli_race
 from lakerace.layouts import LAYOUTS
-from lakerace.observe import Event, Files, HistoryRow, Observation, Outcome
+from lakerace.observe import Event, Files, HistoryRow
 from lakerace.race import held_against
 from selfcheck.answers import DELETE, JSON_KEYS, UPDATE
+from selfcheck.seen import lost, observed, won
 
 WRITER_KEYS = {
     "name", "statement", "outcome", "version", "read_version", "attempts", "surfaced", "root", "condition", "sqlstate",
     "parameters",
 }
 HISTORY_KEYS = {"version", "operation", "readVersion", "isolationLevel", "isBlindAppend", "predicate", "metrics"}
-HELD = Outcome(
-    writer="A",
-    statement="update",
-    text=UPDATE,
-    held=True,
-    outcome="aborts",
-    kind="append",
-    read_version=8,
-    attempts=1,
-    surfaced="ConcurrentAppendException",
-    root="io.delta.exceptions.ConcurrentAppendException",
-    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
-    sqlstate="2D521",
-    parameters={"operation": "DELETE"},
-)
-WINNER = Outcome(
-    writer="B", statement="delete", text=DELETE, held=False, outcome="commits", version=9, read_version=8, attempts=1
-)
+HELD, WINNER = lost(text=UPDATE, parameters={"operation": "DELETE"}), won(statement="delete", text=DELETE)
 RACE = held_against("race", layout=LAYOUTS["flat"], held=UPDATE, winners=[DELETE])
-SEEN = Observation(
-    race="race",
-    engine="delta-4.4",
+SEEN = observed(
+    HELD, WINNER,
     versions={"delta": "4.4.0"},
-    driver="phases",
-    layout="flat",
-    isolation="serializable",
-    order="A:read B:read B:commit A:commit",
-    overlap=True,
-    overlap_proof="A read 8 < 9, then aborted",
-    writers=(HELD, WINNER),
     history=(
         HistoryRow(
             version=9,
@@ -67,7 +43,6 @@ SEEN = Observation(
     rows_after=((1, date(2026, 8, 11)),),
     files=Files(live=8, on_disk=10, unreferenced=("x.parquet",), unreferenced_bytes=700),
     timeline=(Event(writer="A", what="read", version=8, at=0.0), Event(writer="A", what="hold", version=8, at=0.5)),
-    base_version=8,
 )
 
 

@@ -11,33 +11,19 @@ import pytest
 
 from lakerace import cli_run
 from lakerace.engines.lines import line
-from lakerace.observe import Observation, Outcome
+from selfcheck.seen import lost, observed, won
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from lakerace.observe import Outcome
 
     Told = Callable[..., tuple[int, str, str]]
     Refused = Callable[..., str]
 
 MATRIX = "matrix/by-date/serializable/update-by-key~insert-values"
-HELD = Outcome(
-    writer="A",
-    statement="update",
-    text="UPDATE ...",
-    held=True,
-    outcome="aborts",
-    kind="append",
-    surfaced="ConcurrentAppendException",
-    root="io.delta.exceptions.ConcurrentAppendException",
-    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
-    sqlstate="2D521",
-)
-WINNER = Outcome(writer="B", statement="delete", text="DELETE ...", held=False, outcome="commits", version=9)
-SEEN = Observation(
-    race="race", engine="delta-4.4", versions={}, driver="phases", layout="flat", isolation="serializable",
-    order="A:read B:read B:commit A:commit", overlap=True, overlap_proof="A read 8 < 9, then aborted",
-    writers=(HELD, WINNER),
-)
+HELD, WINNER = lost(), won(statement="delete", text="DELETE ...")
+SEEN = observed(HELD, WINNER)
 
 
 # Recording what a run saw.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakerace.catalogue import CATALOGUE
-from lakerace.conflicts import KINDS
 from lakerace.engines.lines import line, load_lines
 from lakerace.expect import (
     WORDS,
@@ -25,8 +24,9 @@ from lakerace.expect import (
 from lakerace.home import conf_dir
 from lakerace.judge import compare
 from lakerace.layouts import LAYOUTS
-from lakerace.observe import Observation, Outcome
+from lakerace.observe import Outcome
 from lakerace.race import ISOLATIONS
+from selfcheck.seen import lost, observed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,32 +35,7 @@ SPARK, OLD, RS = line("delta-4.4"), line("delta-4.0"), line("delta-rs")
 
 
 def aborted(word: str, condition: str | None, surfaced: str | None = None) -> Outcome:
-    kind = KINDS[word]
-    return Outcome(
-        writer="A",
-        statement="s",
-        text="s",
-        held=True,
-        outcome="aborts",
-        kind=word,
-        condition=condition,
-        sqlstate="2D521",
-        surfaced=surfaced or kind.exception,
-        root=f"io.delta.exceptions.{kind.exception}",
-    )
-
-
-NOTHING = Observation(
-    race="r",
-    engine="e",
-    versions={},
-    driver="d",
-    layout="flat",
-    isolation="serializable",
-    order="",
-    overlap=True,
-    overlap_proof="",
-)
+    return lost(word, condition=condition, **({"surfaced": surfaced} if surfaced else {}))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +62,7 @@ NOTHING = Observation(
 )
 def test_a_cell_is_written_and_read_back(text: str, outcome: Outcome) -> None:
     assert cell(outcome) == text
-    assert list(compare(from_cell(text, SPARK, "grid"), outcome, replace(NOTHING, writers=(outcome,)))) == []
+    assert list(compare(from_cell(text, SPARK, "grid"), outcome, observed(outcome))) == []
 
 
 def test_every_word_can_stand_in_a_cell() -> None:

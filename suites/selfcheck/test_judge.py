@@ -9,8 +9,9 @@ import pytest
 from lakerace.engines.lines import line
 from lakerace.judge import MEETS, UNDECLARED, compare, invariants, judge
 from lakerace.layouts import LAYOUTS
-from lakerace.observe import Commit, Event, HistoryRow, Observation, Outcome
+from lakerace.observe import Commit, Event, HistoryRow
 from lakerace.race import Expected, Writer, held_against, on, statement
+from selfcheck.seen import lost, observed, won
 
 SPARK, OLD = line("delta-4.4"), line("delta-4.0")
 RACE = held_against(
@@ -20,34 +21,16 @@ RACE = held_against(
     winners=["INSERT INTO {t} VALUES (1)"],
     expect=[Expected(word="append", condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT"), Expected(word="commits")],
 )
-ABORTED = Outcome(
-    writer="A",
-    statement="update",
-    text="",
-    held=True,
-    outcome="aborts",
-    kind="append",
-    condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT",
-)
-WON = Outcome(writer="B", statement="insert", text="", held=False, outcome="commits", version=9)
-SEEN = Observation(
+ABORTED, WON = lost(), won()
+SEEN = observed(
+    ABORTED, WON,
     race="r",
-    engine="delta-4.4",
-    versions={},
-    driver="phases",
-    layout="flat",
-    isolation="serializable",
-    order="",
-    overlap=True,
-    overlap_proof="",
-    writers=(ABORTED, WON),
     history=(HistoryRow(version=9, operation="WRITE"),),
     commits=(Commit(version=9, operation="WRITE", added=("f",)),),
     rows_before=((1,),),
     rows_at_release=((1,), (2,)),
     rows_after=((1,), (2,)),
     timeline=(Event(writer="A", what="append", version=9, at=1.0),),
-    base_version=8,
 )
 
 

@@ -12,11 +12,12 @@ from lakerace.cli import run
 from lakerace.cli_race import answer as race_answer
 from lakerace.conflicts import KINDS
 from lakerace.layouts import LAYOUTS
-from lakerace.observe import COMMITS, Files, Observation, Outcome
-from lakerace.race import SERIALIZABLE, Statement, both_held, held_against
+from lakerace.observe import COMMITS, Files
+from lakerace.race import Statement, both_held, held_against
 from lakerace.rules.advise import both_orders, changes
 from lakerace.rules.predict import predict
 from lakerace.rules.profiles import PROFILES
+from selfcheck.seen import observed, won
 
 UPDATE = "UPDATE {t} SET note = 'x' WHERE id = 1"
 INSERT = "INSERT INTO {t} VALUES (900, DATE'2026-08-12', 'FR', 1, 'x')"
@@ -39,19 +40,7 @@ def asked(capsys, *arguments):
 
 
 def test_the_object_has_every_key_of_a_race_and_says_that_it_is_predicted(capsys):
-    seen = Observation(
-        race="r",
-        engine="e",
-        versions={},
-        driver="d",
-        layout="flat",
-        isolation=SERIALIZABLE,
-        order="",
-        overlap=True,
-        overlap_proof="",
-        files=Files(live=1, on_disk=1),
-        writers=(Outcome(writer="A", statement="s", text="t", held=True, outcome=COMMITS),),
-    )
+    seen = observed(won(), files=Files(live=1, on_disk=1))
     found = asked(capsys, "--held", UPDATE, "--winner", INSERT)
     assert race_answer(seen).keys() <= found.keys()
     assert race_answer(seen)["writers"][0].keys() == found["writers"][0].keys()

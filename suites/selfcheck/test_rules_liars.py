@@ -13,45 +13,21 @@ from lakerace.expect import ExpectationError
 from lakerace.judge import DECLARED, MEETS, UNDECLARED, judge
 from lakerace.layouts import LAYOUTS
 from lakerace.matrix import race_of
-from lakerace.observe import ABORTS, COMMITS, Commit, Event, HistoryRow, Observation, Outcome
+from lakerace.observe import COMMITS, Commit, Event, HistoryRow
 from lakerace.race import Expected
 from lakerace.rules import delta, findings
 from lakerace.rules.findings import Finding, finding_for, load_findings, predicted, unexplained
 from lakerace.rules.model import Prediction
 from lakerace.rules.tables import table_of
+from selfcheck.seen import lost, observed, won
 
 LINE = line("delta-4.4")
 RACE = race_of(("flat", "serializable", "update-by-key", "insert-values"))
 APPEND = "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"
-LOST = Outcome(
-    writer="A",
-    statement="update-by-key",
-    text="",
-    held=True,
-    outcome=ABORTS,
-    kind="append",
-    read_version=8,
-    attempts=1,
-    surfaced="ConcurrentAppendException",
-    root="io.delta.exceptions.ConcurrentAppendException",
-    condition=APPEND,
-    sqlstate="2D521",
-)
-WON = Outcome(
-    writer="B", statement="insert-values", text="", held=False, outcome=COMMITS, version=9, read_version=8, attempts=1
-)
-SEEN = Observation(
+LOST, WON = lost(statement="update-by-key", text=""), won(statement="insert-values", text="")
+SEEN = observed(
+    LOST, WON,
     race=RACE.name,
-    engine="delta-4.4",
-    versions={},
-    driver="phases",
-    layout="flat",
-    isolation="serializable",
-    order="",
-    overlap=True,
-    overlap_proof="A read 8 < 9",
-    writers=(LOST, WON),
-    base_version=8,
     history=(HistoryRow(version=9, operation="WRITE", readVersion=8),),
     commits=(Commit(version=9, operation="WRITE", added=("new",)),),
     timeline=(Event(writer="A", what="hold", version=8, at=0.0),),

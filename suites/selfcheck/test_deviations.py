@@ -1,0 +1,127 @@
+"""Is what is written down wrongly refused? Deviations and grids with a typo, out of date, or against each other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakerace.expect import (
+    Deviation,
+    ExpectationError,
+    check_names,
+    deviation_for,
+    from_cell,
+    load_deviations,
+    read_grid,
+    stale,
+)
+from lakerace.judge import DECLARED, UNDECLARED, judge
+from lakerace.race import Expected
+from selfcheck.declared import LINE, LOSES
+from selfcheck.seen import DONE, LOST, with_commit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lakerace.engines.lines import Line
+
+
+def deviations(tmp_path: Path, text: str, chosen: Line = LINE) -> tuple[Deviation, ...]:
+    file = tmp_path / "vendor.toml"
+    file.write_text(text, encoding="utf-8")
+    return load_deviations(chosen, [file])
+
+
+ENTRY = {
+    "races": '["an-update-loses-*"]',
+    "versions": '">=4.4"',
+    "expect": '"commits"',
+    "kind": '"vendor"',
+    "because": '"row level"',
+}
+
+
+def entry(**changes: str | None) -> str:
+    fields = {**ENTRY, **changes}
+    return "[[deviation]]\n" + "".join(f"{key} = {value}\n" for key, value in fields.items() if value is not None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"expect": '"comits"'}, "vendor.toml, deviation 1: 'comits' is no outcome"),
+        ({"expect": '"append+q"'}, "'append+q' is no outcome"),
+        ({"kind": '"whim"'}, "kind 'whim'; use one of engine-change, upstream-bug, vendor, unreviewed"),
+        ({"versions": '"four"'}, "'four' is no version range"),
+        ({"versions": '"=>4.4"'}, "'=>4.4' is no version range"),
+        ({"because": '"  "'}, "a deviation needs a reason in `because`"),
+        ({"because": None}, "missing required field `because`"),
+        ({"reason": '"x"'}, "unknown field `reason`"),
+        ({"races": '"an-update-*"'}, "Expected `array`"),
+    ],
+)
+def test_a_deviation_with_a_typo_is_refused(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:
+    with pytest.raises(ExpectationError, match=re.escape(message)):
+        deviations(tmp_path, entry(**changes))
+
+
+def test_a_deviation_is_applied_in_its_range_only(tmp_path: Path) -> None:
+    inside = deviations(tmp_path, entry())
+    outside = deviations(tmp_path, entry(versions='"<4.4"'))
+    committed = replace(DONE, race=LOSES.name)
+    assert judge(LOSES, committed, LINE, inside).word == DECLARED
+    assert judge(LOSES, committed, LINE, outside).word == UNDECLARED
+    assert outside == ()
+
+
+def test_a_deviation_that_does_not_happen_is_a_difference(tmp_path: Path) -> None:
+    verdict = judge(LOSES, LOST, LINE, deviations(tmp_path, entry()))
+    assert verdict.word == UNDECLARED
+    assert verdict.differences == ("A: expected commits, seen append (DELTA_CONCURRENT_APPEND.WITHOUT_HINT)",)
+    assert verdict.deviation == "vendor: row level"
+
+
+def test_a_deviation_that_declares_the_expected_is_a_difference(tmp_path: Path) -> None:
+    base = {"A": from_cell("append", LINE, "flat.serializable.md"), "B": Expected(word="commits")}
+    verdict = judge(LOSES, LOST, LINE, deviations(tmp_path, entry(expect='"append"')), base)
+    assert verdict.differences == ("A: vendor.toml, deviation 1 declares what is expected anyway; remove it",)
+
+
+def test_a_stale_deviation_is_told(tmp_path: Path) -> None:
+    found = deviations(tmp_path, entry(races='["an-update-loses-*", "gone-*"]'))
+    assert stale(found, [LOSES.name]) == (
+        "vendor.toml, deviation 1: 'gone-*' matches no race; remove it or mend the name",
+    )
+    assert deviation_for("gone-2", "A", found) is not None
+    assert deviation_for("gone-2", "B", found) is None
+
+
+def test_a_typo_in_a_grid_is_refused(tmp_path: Path) -> None:
+    grid = tmp_path / "flat.serializable.md"
+    grid.write_text("|  | optimize |\n|---|---|\n| optimise | apend |\n", encoding="utf-8")
+    with pytest.raises(ExpectationError, match="unknown row 'optimise'; did you mean 'optimize'"):
+        check_names(grid, ["optimize"], ["optimize"])
+    with pytest.raises(ExpectationError, match="unknown column 'optimize'"):
+        check_names(grid, ["optimise"], ["zorder"])
+    with pytest.raises(ExpectationError, match="'apend' is no outcome"):
+        from_cell(read_grid(grid)[("optimise", "optimize")], LINE, grid.name)
+
+
+def test_a_grid_row_of_another_length_is_refused(tmp_path: Path) -> None:
+    grid = tmp_path / "by-date.serializable.md"
+    grid.write_text("|  | a | b |\n|---|---|---|\n| a | commits |\n", encoding="utf-8")
+    with pytest.raises(ExpectationError, match="line 3: 1 cells under 2 columns"):
+        read_grid(grid)
+
+
+def test_an_invariant_that_a_bug_breaks_is_declared_and_must_break(tmp_path: Path) -> None:
+    bug = deviations(tmp_path, entry(expect='"append"', kind='"upstream-bug"', breaks='"version 9 adds b.parquet*"'))
+    broken = with_commit(LOST, 9, added=("b.parquet", "b.parquet"))
+    base = {"A": from_cell("append", LINE, "flat.serializable.md"), "B": Expected(word="commits")}
+    assert judge(LOSES, broken, LINE, bug, base).word == DECLARED
+    assert judge(LOSES, LOST, LINE, bug, base).differences == (
+        "declared to break an invariant ('version 9 adds b.parquet*'), but it holds: remove the deviation",
+    )
