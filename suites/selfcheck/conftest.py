@@ -1,4 +1,4 @@
-"""Hypothesis draws the same examples every time; and a run by hand, made once."""
+"""Hypothesis draws the same examples every time; a run and a log by hand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lakerace.results import Results
 
 # A deadline measures the machine, and an example that was never drawn before would fail somebody else's change.
@@ -21,3 +23,11 @@ def ran() -> Results:
     from selfcheck.judged import run_of
 
     return run_of(60)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """The folder of a table by day whose log is written by hand: versions 0 to 5."""
+    from lakerace.diagnose.handmade import by_day
+
+    return by_day(tmp_path / "orders")

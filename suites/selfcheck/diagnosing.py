@@ -17,6 +17,10 @@ MERGE = (
     "MERGE INTO orders t USING updates s ON t.id = s.id AND t.day = s.day "
     "WHEN MATCHED THEN UPDATE SET note = s.note"
 )
+BY_SOURCE = (
+    "MERGE INTO orders t USING u s ON t.id = s.id AND t.day = '2026-08-11' "
+    "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE"
+)
 
 
 def said(kind: str, **more: Any) -> Reported:

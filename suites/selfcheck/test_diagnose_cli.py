@@ -14,7 +14,7 @@ from lakerace.cli import Stop
 from lakerace.cli_diagnose import parse_time
 from lakerace.diagnose import bench
 from lakerace.diagnose.bench import diagnose_bench
-from lakerace.diagnose.handmade import START, by_day, created
+from lakerace.diagnose.handmade import START, created
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +31,8 @@ ERROR = (
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> str:
-    return str(by_day(tmp_path / "orders"))
+def table(orders: Path) -> str:
+    return str(orders)
 
 
 def test_the_answer_comes_first(told: Told, table: str) -> None:

@@ -1,60 +1,35 @@
-"""Which commit won, by which check, why a filter did not help, what to change first: on logs by hand."""
+"""Which commit won, by which check, and what is said where the log can't tell? On logs by hand."""
 
 from __future__ import annotations
 
-import datetime
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lakerace.conflicts import APPEND, ATTEMPTS, DELETE_DELETE, DELETE_READ, METADATA, PROTOCOL, TRANSACTION, WRITE
-from lakerace.diagnose.explain import explain
 from lakerace.diagnose.handmade import (
     START,
     add,
     append,
-    by_day,
     created,
     info,
     metadata,
     protocol,
     remove,
-    rewrite,
     write,
 )
-from lakerace.diagnose.logread import open_log
-from lakerace.diagnose.narrow import condition_text, narrowed
 from lakerace.diagnose.reported import Reported
 from lakerace.diagnose.texts import read_text
 from lakerace.diagnose.view import diagnosis_text, sentence
-from lakerace.race import RaceError
 from selfcheck.diagnosing import FIRST, MERGE, SECOND, diagnosed, said, won
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-IN_WHEN = (
-    "MERGE INTO orders t USING u s ON t.id = s.id "
-    "WHEN MATCHED AND t.day = '2026-08-11' THEN DELETE WHEN NOT MATCHED THEN INSERT *"
-)
-BY_SOURCE = (
-    "MERGE INTO orders t USING u s ON t.id = s.id AND t.day = '2026-08-11' "
-    "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE"
-)
 
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return by_day(tmp_path)
-
-
-# How the winner is found.
-
-
-def test_the_version_that_the_error_names(table: Path) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3, operation="UPDATE", partition=SECOND))
+def test_the_version_that_the_error_names(orders: Path) -> None:
+    found = diagnosed(orders, reported=said(APPEND, version=3, operation="UPDATE", partition=SECOND))
     assert found.winner is not None
     assert found.winner.sure
     assert (won(found), found.winner.operation, found.winner.predicate) == (3, "UPDATE", "(id = 9)")
@@ -81,42 +56,42 @@ def test_who_it_was_where_the_log_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["txnId", "timestamp"])
-def test_the_commit_that_the_error_prints(table: Path, by: str) -> None:
+def test_the_commit_that_the_error_prints(orders: Path, by: str) -> None:
     commit = {"operation": "UPDATE", "readVersion": 2, by: {"txnId": "00000000-0000-4000-8000-000000000003",
                                                             "timestamp": START + 180_000}[by]}
-    found = diagnosed(table, reported=said(APPEND, commit=commit))
+    found = diagnosed(orders, reported=said(APPEND, commit=commit))
     assert found.winner is not None
     assert (won(found), found.winner.sure) == (3, True)
 
 
-def test_the_first_commit_after_the_read_version_that_fits(table: Path) -> None:
-    found = diagnosed(table, reported=said(DELETE_READ), read_version=0)
+def test_the_first_commit_after_the_read_version_that_fits(orders: Path) -> None:
+    found = diagnosed(orders, reported=said(DELETE_READ), read_version=0)
     assert won(found) == 3
     assert [(one.version, one.operation) for one in found.passed] == [(1, "WRITE"), (2, "WRITE")]
-    assert won(diagnosed(table, reported=said(DELETE_READ), read_version=3)) == 5
-    assert won(diagnosed(table, reported=said(APPEND, partition=FIRST), read_version=2)) == 4
+    assert won(diagnosed(orders, reported=said(DELETE_READ), read_version=3)) == 5
+    assert won(diagnosed(orders, reported=said(APPEND, partition=FIRST), read_version=2)) == 4
 
 
-def test_the_newest_commit_that_fits_up_to_a_time(table: Path) -> None:
-    assert won(diagnosed(table, reported=said(APPEND))) == 5
-    assert won(diagnosed(table, reported=said(APPEND), time=START + 4 * 60_000 + 1)) == 4
-    assert won(diagnosed(table, reported=said(DELETE_READ), time=START + 4 * 60_000 + 1)) == 3
-    assert won(diagnosed(table, reported=said(APPEND, partition=SECOND))) == 3
-    assert won(diagnosed(table, reported=said(DELETE_DELETE, file="day=2026-08-12/b.parquet"))) == 3
+def test_the_newest_commit_that_fits_up_to_a_time(orders: Path) -> None:
+    assert won(diagnosed(orders, reported=said(APPEND))) == 5
+    assert won(diagnosed(orders, reported=said(APPEND), time=START + 4 * 60_000 + 1)) == 4
+    assert won(diagnosed(orders, reported=said(DELETE_READ), time=START + 4 * 60_000 + 1)) == 3
+    assert won(diagnosed(orders, reported=said(APPEND, partition=SECOND))) == 3
+    assert won(diagnosed(orders, reported=said(DELETE_DELETE, file="day=2026-08-12/b.parquet"))) == 3
 
 
-def test_the_rules_find_it_from_the_statement_alone(table: Path) -> None:
+def test_the_rules_find_it_from_the_statement_alone(orders: Path) -> None:
     statement = "UPDATE orders SET note = 'x' WHERE day = '2026-08-12' AND id = 9"
-    found = diagnosed(table, statement=statement, read_version=2)
+    found = diagnosed(orders, statement=statement, read_version=2)
     assert (won(found), found.kind, found.usable) == (3, APPEND, ("day = '2026-08-12'",))
-    nothing = diagnosed(table, statement=statement, read_version=3)
+    nothing = diagnosed(orders, statement=statement, read_version=3)
     assert won(nothing) is None
     assert sentence(nothing) == (
         "No conflict found: by the rules no commit after version 3 stands in the statement's way."
     )
 
 
-def test_the_readers_own_log_lines_give_its_read_version(table: Path) -> None:
+def test_the_readers_own_log_lines_give_its_read_version(orders: Path) -> None:
     text = (
         "26/08/12 02:14:05 INFO OptimisticTransaction: [tableId=a,txnId=b] Attempting to commit version 3 with 4 "
         "actions "
@@ -124,7 +99,7 @@ def test_the_readers_own_log_lines_give_its_read_version(table: Path) -> None:
         "x\nio.delta.exceptions.ConcurrentDeleteReadException: "
         "[DELTA_CONCURRENT_DELETE_READ] This transaction attempted to read one or more files that were deleted\n"
     )
-    found = diagnosed(table, reported=read_text(text))
+    found = diagnosed(orders, reported=read_text(text))
     assert (won(found), found.read_version, found.read_how) == (3, 2, "from the writer's own log")
 
 
@@ -139,9 +114,9 @@ def test_the_readers_own_log_lines_give_its_read_version(table: Path) -> None:
     ],
 )
 def test_no_winner_is_said_with_the_reason(
-    table: Path, reported: Reported, read_version: int | None, problem: str
+    orders: Path, reported: Reported, read_version: int | None, problem: str
 ) -> None:
-    found = diagnosed(table, reported=reported, read_version=read_version)
+    found = diagnosed(orders, reported=reported, read_version=read_version)
     assert won(found) is None
     assert problem in found.unknown[0]
     assert problem in sentence(found)
@@ -149,50 +124,47 @@ def test_no_winner_is_said_with_the_reason(
     assert found.change is not None
 
 
-def test_a_cleaned_up_log_says_what_cannot_be_known(table: Path) -> None:
+def test_a_cleaned_up_log_says_what_cannot_be_known(orders: Path) -> None:
     for version in range(4):
-        (table / "_delta_log" / f"{version:020d}.json").unlink()
-    found = diagnosed(table, reported=said(APPEND, version=3))
+        (orders / "_delta_log" / f"{version:020d}.json").unlink()
+    found = diagnosed(orders, reported=said(APPEND, version=3))
     assert won(found) is None
     assert found.unknown[0] == (
         "the error names version 3, but the log was cleaned up to version 4: what that commit did can't be known any "
         "more"
     )
-    older = diagnosed(table, reported=said(APPEND), read_version=1)
+    older = diagnosed(orders, reported=said(APPEND), read_version=1)
     assert "the commits after version 1 are cleaned up" in older.unknown[0]
-    younger = diagnosed(table, reported=said(DELETE_READ, version=5), statement="DELETE FROM orders WHERE id = 1")
+    younger = diagnosed(orders, reported=said(DELETE_READ, version=5), statement="DELETE FROM orders WHERE id = 1")
     assert won(younger) == 5
     assert any("no checkpoint is left from before" in line for line in younger.unknown)
 
 
-def test_another_operation_than_the_error_says_is_pointed_out(table: Path) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3, operation="MERGE"))
+def test_another_operation_than_the_error_says_is_pointed_out(orders: Path) -> None:
+    found = diagnosed(orders, reported=said(APPEND, version=3, operation="MERGE"))
     assert "the error says MERGE, the log says UPDATE: is this the table?" in found.notes
 
 
-def test_a_commit_that_cannot_have_raised_the_error_is_pointed_out(table: Path) -> None:
-    found = diagnosed(table, reported=said(DELETE_READ, version=4, path="s3://lake/invoices/"))
+def test_a_commit_that_cannot_have_raised_the_error_is_pointed_out(orders: Path) -> None:
+    found = diagnosed(orders, reported=said(DELETE_READ, version=4, path="s3://lake/invoices/"))
     assert found.notes == (
         "what version 4 wrote can't raise this error: another table, or an entry overwritten",
         "the error is about the table at s3://lake/invoices/",
     )
 
 
-def test_the_file_that_the_drivers_log_names(table: Path) -> None:
+def test_the_file_that_the_drivers_log_names(orders: Path) -> None:
     text = (
         "26/08/12 02:14:06 INFO ConflictChecker: Partition predicate is matching a file changed by the winning "
         "transaction: predicate=Vector('day = 2026-08-11), matchingFile=day=2026-08-11/d.parquet"
     )
-    found = diagnosed(table, reported=read_text(text))
+    found = diagnosed(orders, reported=read_text(text))
     assert found.winner is not None
     assert (won(found), found.winner.sure) == (4, True)
     assert found.why_no_filter == (
         "it was used, and covers what the winner wrote: the engine's predicate was day = 2026-08-11; both met in "
         "day=2026-08-11"
     )
-
-
-# Each kind of conflict, and the first change.
 
 
 @pytest.fixture
@@ -265,196 +237,18 @@ def test_a_table_made_twice(tmp_path: Path) -> None:
         ("WHOLE_TABLE_REPLACE", "replaced all data", "keep the job that replaces"),
     ],
 )
-def test_what_databricks_says_decides(table: Path, sub: str, filter_said: str, change: str) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3, sub_condition=sub, engine="databricks"))
+def test_what_databricks_says_decides(orders: Path, sub: str, filter_said: str, change: str) -> None:
+    found = diagnosed(orders, reported=said(APPEND, version=3, sub_condition=sub, engine="databricks"))
     assert found.profile == "databricks"
     assert filter_said in found.why_no_filter
     assert found.change is not None
     assert found.change.what.startswith(change)
 
 
-# Why a filter did not help.
-
-
-@pytest.mark.parametrize(
-    ("statement", "why"),
-    [
-        (MERGE, "t.day = s.day compares the partition column with the source, and only a literal narrows the read"),
-        ("UPDATE orders SET note = 'x' WHERE day = '2026-08-12' OR id = 1",
-         "ties the partition column to other columns, so it counts as a filter on data"),
-        ("UPDATE orders SET note = 'x' WHERE id = 1", "the statement has no condition on day"),
-        ("UPDATE orders SET note = 'x' WHERE day = '2026-08-12' AND id = 1",
-         "day = '2026-08-12' was used, and the winner wrote to the same partition (day=2026-08-12)"),
-        (IN_WHEN, "stands in a WHEN clause: with WHEN NOT MATCHED only ON narrows the read"),
-        (BY_SOURCE, "WHEN NOT MATCHED BY SOURCE makes the MERGE read the whole table"),
-        ("UPDATE orders SET note = 'x' WHERE my_function(day)", "is not deterministic, or a function of your own"),
-    ],
-)
-def test_why_the_statements_filter_did_not_help(table: Path, statement: str, why: str) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3, partition=SECOND), statement=statement, read_version=2)
-    assert why in found.why_no_filter
-
-
-@pytest.mark.parametrize(
-    ("reported", "why"),
-    [
-        (said(APPEND, version=3, predicate="Vector(true)"), "the engine saw no condition on day alone"),
-        (said(APPEND, version=3, predicate="Vector('day = 2026-08-12)", partition=SECOND),
-         "it was used, and covers what the winner wrote: the engine's predicate was day = 2026-08-12; both met in"),
-        (said(APPEND, version=3), "the error does not say which filter on day the statement had"),
-        (said(DELETE_READ, version=3), "the winner removed a file that this writer had read"),
-        (said(METADATA, version=3), "a filter has no say here: a change of schema or properties"),
-        (said(APPEND, version=3, engine="delta-rs"), "delta-rs compares the predicate with partition values"),
-    ],
-)
-def test_why_a_filter_did_not_help_without_the_statement(table: Path, reported: Reported, why: str) -> None:
-    assert why in diagnosed(table, reported=reported).why_no_filter
-
-
-def test_without_partitions_no_filter_helps_and_clustering_neither(tmp_path: Path) -> None:
-    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["day"]]}', "removed": False}
-    write(tmp_path, 0, metadata(), protocol(1, 7, writerFeatures=["clustering"]), {"domainMetadata": domain})
-    append(tmp_path, 1, "a.parquet", blind=False)
-    found = diagnosed(tmp_path, reported=said(APPEND, version=1))
-    assert found.why_no_filter == (
-        "the table has no partitions, so no filter narrows what counts as read; clustering by day makes no "
-        "difference to "
-        "the check"
-    )
-
-
-# The first change, confirmed by the rules where they can be asked.
-
-
-def test_a_literal_is_named_and_confirmed(table: Path) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3), statement=MERGE, read_version=2)
-    assert found.change is not None
-    assert (found.agrees, found.change.kind, found.change.verified) == (True, "predicate", True)
-    assert found.change.what.startswith("name the partition by a literal: add day = DATE'2026-08-11' to ON")
-
-
-def test_the_changed_statement_is_given_and_is_the_one_that_was_tried(table: Path) -> None:
-    change = diagnosed(table, reported=said(APPEND, version=3), statement=MERGE, read_version=2).change
-    assert change is not None
-    assert change.statement is not None
-    assert "ON t.id = s.id AND t.day = s.day AND t.day = DATE'2026-08-11' WHEN" in change.statement
-    again = diagnosed(table, reported=said(APPEND, version=3), statement=change.statement, read_version=2)
-    assert again.agrees is False
-    assert "so " in diagnosis_text(diagnosed(table, reported=said(APPEND, version=3), statement=MERGE, read_version=2))
-
-
-@pytest.mark.parametrize("statement", [BY_SOURCE, "DELETE FROM orders", "UPDATE orders SET note = 'x'"])
-def test_no_literal_where_it_would_not_narrow_or_change_the_meaning(table: Path, statement: str) -> None:
-    change = diagnosed(table, reported=said(APPEND, version=3), statement=statement, read_version=2).change
-    assert change is not None
-    assert change.kind == "order"
-
-
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ([datetime.date(2026, 8, 11)], "day = DATE'2026-08-11'"),
-        ([1, 2.5], "day IN (1, 2.5)"),
-        (["a'b\\"], "day = 'a\\'b\\\\'"),
-        ([True], "day = TRUE"),
-        ([datetime.datetime.fromisoformat("2026-08-11 02:00:00")], "day = TIMESTAMP'2026-08-11 02:00:00'"),
-    ],
-)
-def test_literals_are_written_as_sql(values: list[object], text: str) -> None:
-    assert condition_text("day", values) == text
-    assert narrowed("DELETE FROM {t} WHERE id = 1", "day", values).startswith("DELETE FROM {t} WHERE id = 1 AND day ")
-
-
-def test_an_insert_that_reads_the_table_is_made_blind(table: Path) -> None:
-    statement = "INSERT INTO orders SELECT id + 100, day, note FROM orders WHERE day = '2026-08-12'"
-    found = diagnosed(table, reported=said(APPEND, version=3), statement=statement, read_version=2)
-    assert found.change is not None
-    assert (found.change.kind, found.change.verified) == ("blind", True)
-    assert found.why_not_blind.startswith("this INSERT is not blind: its own query reads the table")
-
-
-def test_compaction_is_kept_apart(table: Path) -> None:
-    statement = "UPDATE orders SET note = 'x' WHERE day = '2026-08-11' AND id = 1"
-    found = diagnosed(table, reported=said(APPEND, version=5), statement=statement, read_version=4)
-    assert found.change is not None
-    assert (found.change.kind, found.change.verified) == ("schedule", True)
-    assert "WHERE day < ..." in found.change.what
-
-
-def test_on_databricks_the_level_is_set_back(tmp_path: Path) -> None:
-    created(tmp_path, properties={"delta.isolationLevel": "Serializable"})
-    append(tmp_path, 1, "a.parquet", engine="Databricks-Runtime/13.3.x")
-    append(tmp_path, 2, "b.parquet", engine="Databricks-Runtime/13.3.x")
-    found = diagnosed(tmp_path, reported=said(APPEND, version=2, engine="databricks"),
-                      statement="UPDATE orders SET note = 'x' WHERE id = 1")
-    assert found.profile == "databricks-before-14.3"
-    assert found.change is not None
-    assert (found.change.kind, found.change.verified) == ("isolation", True)
-
-
-def test_where_nothing_keeps_them_apart_they_run_in_turn(tmp_path: Path) -> None:
-    created(tmp_path)
-    append(tmp_path, 1, "a.parquet")
-    rewrite(tmp_path, 2, "UPDATE", "a.parquet", "b.parquet")
-    found = diagnosed(tmp_path, reported=said(APPEND, version=2), statement="UPDATE orders SET note = 'x' WHERE id = 1")
-    assert found.change is not None
-    assert found.change.what.startswith("run this statement and the UPDATE job one after the other")
-
-
-# Why an INSERT was not blind.
-
-
-@pytest.mark.parametrize(
-    ("commit", "why"),
-    [
-        (lambda t: append(t, 1, "a.parquet"), ""),
-        (lambda t: append(t, 1, "a.parquet", blind=False), "it only added files and yet read this table"),
-        (lambda t: append(t, 1, "a.parquet", blind=None, engine="delta-rs:py-1.6.6"), "records no isBlindAppend"),
-        (lambda t: write(t, 1, info(1, "WRITE", mode="Overwrite", predicate="day = '2026-08-11'"), remove("x"),
-                         add("a")),
-         "it overwrote files where day = '2026-08-11': what removes files is no append"),
-        (lambda t: write(t, 1, info(1, "WRITE", mode="Append"), metadata(), add("a")),
-         "it also changed the table's metadata in the same commit"),
-        (lambda t: write(t, 1, info(1, "MERGE", predicate="[]"), add("a")), "even with WHEN NOT MATCHED alone"),
-    ],
-)
-def test_why_the_winner_was_not_blind(tmp_path: Path, commit: Callable[[Path], object], why: str) -> None:
-    created(tmp_path)
-    commit(tmp_path)
-    found = diagnosed(tmp_path, reported=said(APPEND, version=1))
-    assert why in found.why_not_blind
-    assert bool(why) == bool(found.why_not_blind)
-
-
-# The statement.
-
-
-def test_sql_that_is_none_is_refused(table: Path) -> None:
-    with pytest.raises(RaceError, match="does not parse"):
-        explain(open_log(str(table)), statement="UPDATE SET WHERE")
-
-
-def test_a_statement_that_would_change_nothing_says_so(table: Path) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3), statement="UPDATE orders SET note = 'x' WHERE day = "
-                                                                         "'1999-01-01'")
-    assert any("changes nothing, and so commits nothing" in line for line in found.unknown)
-
-
-def test_rules_that_see_no_conflict_are_a_note(table: Path) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=4), statement="DELETE FROM orders WHERE day = '2026-08-12'")
-    assert found.agrees is False
-    assert any("the rules say no conflict" in line for line in found.notes)
-
-
-def test_a_commit_that_would_have_ended_it_earlier_is_a_note(table: Path) -> None:
-    found = diagnosed(table, reported=said(APPEND, version=3), statement="UPDATE orders SET note = 'x'", read_version=1)
-    assert any("by the rules version 2 would have ended it already" in line for line in found.notes)
-
-
-def test_a_diagnosis_is_plain_json(table: Path) -> None:
+def test_a_diagnosis_is_plain_json(orders: Path) -> None:
     import msgspec
 
-    found = diagnosed(table, reported=said(APPEND, version=3), statement=MERGE)
+    found = diagnosed(orders, reported=said(APPEND, version=3), statement=MERGE)
     told = json.loads(msgspec.json.encode(found))
     assert told["winner"]["version"] == 3
     assert told["check"]["name"] == "added-files"
