@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakerace.catalogue import CATALOGUE
 from lakerace.conflicts import KINDS
+from lakerace.field import Answered, Report, Shown
 from lakerace.judge import DECLARED, ERROR, MEETS, UNDECLARED, UNSTEERABLE
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Commit, Event, Files, HistoryRow, Outcome
@@ -152,6 +153,15 @@ def named(results: Results, start: str) -> Result:
     return next(result for result in results.results if result.race.startswith(start))
 
 
+REPORTS = (
+    Answered(
+        report=Report(id="A1", title="Two writers <lose>", reported="rows", where=("two-streams-with-one-id",),
+                      links=("https://a.example/1",), advice="Do not."),
+        shown=(Shown(name="two-streams-with-one-id", is_race=True,
+                     outcomes={"delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits"}),),
+    ),
+    Answered(report=Report(id="E3", title="Entries expire", reported="rows", not_shown="cloud"), shown=()),
+)
 CLAIMS = (
     ClaimRow(id="D-013", text="A blind append never makes an UPDATE lose", answer="contradicted",
              measured="under Serializable the UPDATE aborts with ConcurrentAppendException",

@@ -16,12 +16,12 @@ from lakerace.report.page import embedded, pack, page
 from lakerace.report.view import grids
 from lakerace.results import Results, load
 from lakerace.rules.findings import load_findings
-from selfcheck.judged import CLAIMS, HOSTILE, made, named, run_of
+from selfcheck.judged import CLAIMS, HOSTILE, REPORTS, made, named, run_of
 
 
 @pytest.fixture(scope="module")
 def html(ran: Results) -> str:
-    return page(ran, CLAIMS)
+    return page(ran, CLAIMS, (), REPORTS)
 
 
 class Reader(HTMLParser):
@@ -52,7 +52,8 @@ class Reader(HTMLParser):
 def test_the_page_is_one_well_formed_file_that_fetches_nothing(html):
     read = Reader(html)
     assert read.open == []
-    assert all(address.startswith("#") for address in read.addresses)
+    links = {link for one in REPORTS for link in one.report.links}
+    assert all(address.startswith("#") or address in links for address in read.addresses)
     assert "default-src 'none'" in html
     assert "innerHTML" not in html
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", html)
@@ -95,6 +96,15 @@ def test_a_prediction_stands_beside_what_was_measured(ran, html):
     assert "no such engine was raced" in html
     assert "no such engine was raced" not in page(ran, CLAIMS[:-1])
     assert "| Databricks, predicted: rows are &lt;compared> Open source, measured: files are |" in matrix(ran, CLAIMS)
+
+
+def test_field_reports_stand_with_their_outcomes_advice_or_reason(ran, html):
+    (row,) = re.findall(r'<tr id="report-a1".*?</tr>', html)
+    assert "Two writers &lt;lose&gt;" in row
+    assert '<a href="https://a.example/1">a.example/1</a>' in row
+    assert "<span class=\"on\">delta-4.0:</span> A append, B commits<br>" in row
+    assert f'data-i="{ran.results.index(named(ran, "two-streams"))}"' in row
+    assert "Not shown here: cloud" in html
 
 
 def test_an_empty_run_still_gives_a_page(tmp_path):
