@@ -227,6 +227,13 @@ def test_a_folder_that_is_no_table(tmp_path: Path, make: Any, message: str) -> N
         deltalog.latest_version(tmp_path)
 
 
+def test_a_table_that_is_about_to_be_has_a_version_before_the_first(tmp_path: Path, table: Path) -> None:
+    assert deltalog.version_now(tmp_path / "nothing") == deltalog.NO_TABLE == -1
+    (tmp_path / "begun" / "_delta_log").mkdir(parents=True)
+    assert deltalog.version_now(tmp_path / "begun") == deltalog.NO_TABLE
+    assert deltalog.version_now(table) == deltalog.latest_version(table)
+
+
 def test_a_torn_entry_is_named(table: Path) -> None:
     (table / "_delta_log" / f"{2:020d}.json").write_text('{"add": {"path"')
     with pytest.raises(deltalog.LogUnreadable, match=r"00000000000000000002\.json, line 1"):

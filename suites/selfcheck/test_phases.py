@@ -70,6 +70,7 @@ class Delta:
                 self.add_version(self.version + 1)
         if observer is not None and observer.next is not None:
             observer.locks[self.phases[-1]].exit.walk_through()
+            self.thread.observer = observer.next[0]
 
     def lock(self, name: str, of: str = "entry") -> Barrier:
         """A barrier of the newest statement."""
@@ -137,7 +138,7 @@ def hand(delta: Delta) -> Iterator[Hand]:
 
 
 def held(
-    delta: Delta, hand: Hand, attempt: Callable[[], None], *, within: float = LIMIT_S, alive: bool = True
+    delta: Delta, hand: Hand, attempt: Callable[[], None], *, within: float = LIMIT_S, alive: bool = True, at: int = 1
 ) -> HeldByPhases:
     """``A (update)`` on version 8; a raised error is that of the statement."""
 
@@ -155,7 +156,7 @@ def held(
             version=delta.version if seen == COMMITS else None, message=str(error) if error else None,
         )
 
-    locks = Locks(delta.jvm, probe(delta.jvm), "A")
+    locks = Locks(delta.jvm, probe(delta.jvm), "A", at)
     return HeldByPhases(
         "A (update)", delta.path, locks, hand, attempt=attempting, end=end, alive=lambda: alive, within=within
     )
@@ -170,6 +171,29 @@ def test_a_writer_stands_before_its_commit_until_it_is_released(delta: Delta, ha
     outcome = writer.release()
     assert (outcome.outcome, outcome.version, outcome.read_version) == (COMMITS, 10, 8)
     assert (hand.busy, hand.jvm_thread) == (False, "lakerace-hand-0")
+
+
+def test_a_writer_of_three_transactions_stands_before_its_second(tmp_path: Path, hand: Hand) -> None:
+    delta = Delta(tmp_path / "three")
+
+    def three() -> None:
+        for _ in range(3):
+            delta.transaction()
+
+    writer = held(delta, hand, three, at=2)
+    writer.start()
+    assert (writer.early, delta.version) == (None, 9)
+    assert writer.release().version == 11
+
+
+def test_without_a_second_transaction_there_is_nothing_to_hold(tmp_path: Path, hand: Hand) -> None:
+    delta = Delta(tmp_path / "one")
+    writer = held(delta, hand, delta.transaction, at=2)
+    with pytest.raises(Unsteerable, match=r"^A \(update\) committed without passing Delta's phase locks$"):
+        writer.start()
+    short = Delta(tmp_path / "short", FIVE[:3], follows_retry=False)
+    with pytest.raises(Unsteerable, match="end with the first transaction"):
+        held(short, hand, short.transaction, at=2)
 
 
 def test_a_thread_serves_one_writer_after_the_other(delta: Delta, hand: Hand) -> None:

@@ -13,8 +13,8 @@ from lakerace.engines import prepared
 from lakerace.engines.lines import line
 from lakerace.engines.prepared import Prepared
 from lakerace.install import SetupError
-from lakerace.layouts import LAYOUTS
-from lakerace.race import SERIALIZABLE
+from lakerace.layouts import LAYOUTS, NO_TABLE, named
+from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Race, RaceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,15 @@ def test_a_table_that_another_process_builds_is_not_waited_for_without_end(
     told = f"gave up after 0.05 s: another process holds {lock}, to build the layout {name} (serializable)"
     with FileLock(lock), pytest.raises(SetupError, match=f"^{re.escape(told)}$"):
         tables.copy(LAYOUTS[name], SERIALIZABLE)
+
+
+def test_a_table_that_the_writers_create_is_a_place_and_nothing_else(home: Path, tmp_path: Path) -> None:
+    tables = Prepared(line("delta-rs"), tmp_path, never)
+    first, second = tables.copy(NO_TABLE, SERIALIZABLE), tables.copy(named(NO_TABLE), SERIALIZABLE)
+    assert (first.path.name, second.path.name) == ("no-table-1", "no_table_named_2")
+    assert (first.base_version, first.rows, first.path.exists()) == (-1, (), False)
+    with pytest.raises(RaceError, match="no table is there yet, so no table property can set write-serializable"):
+        Race(name="r", layout=NO_TABLE, writers=(), order=(), isolation=WRITE_SERIALIZABLE)
 
 
 def test_a_cache_that_cannot_be_written_is_told_by_name(home: Path, tmp_path: Path) -> None:

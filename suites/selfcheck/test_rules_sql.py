@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pytest
 
-from lakerace.layouts import LAYOUTS, layout_from_statements
+from lakerace.layouts import LAYOUTS, NO_TABLE, layout_from_statements, named
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Statement, Write, held_against
+from lakerace.rules import files
 from lakerace.rules.predict import predict
 from lakerace.rules.profiles import PROFILES
 from lakerace.rules.statements import NotModelled, plan
@@ -16,6 +18,7 @@ from lakerace.rules.tables import table_of
 BY_DATE = table_of(LAYOUTS["by-date"])
 TWO = table_of(LAYOUTS["by-date-country"])
 FLAT = table_of(LAYOUTS["flat"])
+NOTHING = table_of(NO_TABLE)
 VECTORS = table_of(LAYOUTS["flat-dv"])
 SPARK = PROFILES["delta-4.4"]
 DAY = "DATE'2026-08-11'"
@@ -258,12 +261,87 @@ def test_delta_rs_takes_a_subquery_whose_rows_are_known():
 
 
 @pytest.mark.parametrize(
-    "text", ["CREATE TABLE {t} (id INT) USING delta", "COPY INTO {t} FROM 'x'", "CALL something()"]
+    ("text", "table"),
+    [
+        ("COPY INTO {t} FROM 'x'", BY_DATE),
+        ("CALL something()", BY_DATE),
+        ("UPDATE {t} SET id = 1", NOTHING),
+        ("CREATE TABLE {t} USING delta AS SELECT * FROM somewhere", NOTHING),
+    ],
 )
-def test_what_is_not_modelled_says_so_in_one_line(text):
+def test_what_is_not_modelled_says_so_in_one_line(text, table):
     with pytest.raises(NotModelled) as told:
-        planned(text)
+        planned(text, table)
     assert "\n" not in str(told.value)
+
+
+CREATE = "CREATE TABLE {t} (id INT) USING delta"
+EVOLVE = ("MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 1L AS id, 2 AS extra) s ON t.id = s.id WHEN MATCHED "
+          "THEN UPDATE SET extra = s.extra")
+BEGUN = {
+    ("", False): "TABLE_OR_VIEW_ALREADY_EXISTS",
+    ("", True): "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+    ("IF NOT EXISTS", False): None,
+    ("IF NOT EXISTS", True): "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+}
+
+
+@pytest.mark.parametrize(("maybe", "in_catalog"), BEGUN)
+def test_a_table_in_the_making_is_in_the_way_of_the_next(maybe, in_catalog):
+    here = replace(table_of(named(NO_TABLE) if in_catalog else NO_TABLE), begun=True)
+    found = planned(CREATE.replace("TABLE", f"TABLE {maybe}"), here)
+    assert (found.refused, found.transactions) == (BEGUN[maybe, in_catalog], ())
+
+
+def test_a_first_commit_sets_protocol_and_metadata_and_makes_version_0():
+    for text in (CREATE, f"CREATE TABLE {{t}} USING delta AS SELECT 1 AS id, {DAY} AS day"):
+        (done,), after = planned(text, NOTHING).transactions, planned(text, NOTHING).after
+        assert (done.protocol, done.metadata, done.reads) == (frozenset(), {"schema"}, ())
+        assert (after.version, next(iter(after.columns))) == (0, "id")
+    assert planned(CREATE, FLAT).refused == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert planned(CREATE.replace("TABLE", "TABLE IF NOT EXISTS"), FLAT).transactions == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("ALTER TABLE {t} RENAME COLUMN note TO remark", ["id", "event_date", "country", "amount", "remark"]),
+        ("ALTER TABLE {t} DROP COLUMN (country, note)", ["id", "event_date", "amount"]),
+        (EVOLVE, ["id", "event_date", "country", "amount", "note", "extra"]),
+        ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 7L AS id, 'x' AS colour", ["id", "colour"]),
+    ],
+)
+def test_a_changed_schema_is_that_of_the_table_afterwards(text, columns):
+    mapped = replace(FLAT, properties={"delta.columnMapping.mode": "name"})
+    after = planned(text, mapped).after
+    assert list(after.columns) == columns
+    rows = files.rows(after)
+    assert {len(row) for row in rows} == {len(columns)}
+    assert {"remark": "base", "amount": 10, "extra": 2, "colour": "x"}[columns[-1]] in {row[-1] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("given", "changed", "features"),
+    [
+        ("'team' = 'night'", {"team"}, None),
+        ("'delta.checkpointInterval' = '100'", set(), None),
+        ("'delta.feature.checkConstraints' = 'supported'", set(), {"checkConstraints"}),
+    ],
+)
+def test_a_property_changes_what_it_did_not_hold_already(given, changed, features):
+    done = only(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({given})", FLAT)
+    assert (done.metadata, done.protocol) == (changed, features)
+
+
+def test_a_statement_held_at_its_second_transaction_has_committed_the_first():
+    text = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    race = held_against("r", layout=LAYOUTS["flat"], held=Statement(name="track", does=text, at=2),
+                        winners=["INSERT INTO {t} VALUES (1, NULL, 'DE', 1, 'x')"])
+    outlook = predict(race, SPARK)
+    assert [commit.writer for commit in outlook.commits] == ["A", "B", "A", "A"]
+    with pytest.raises(NotModelled, match="1 transactions, none to hold at 2"):
+        predict(held_against("r", layout=LAYOUTS["flat"], held=Statement(name="one", does="OPTIMIZE {t}", at=2),
+                             winners=["VACUUM {t}"]), SPARK)
 
 
 def test_a_dataframe_write_is_planned_by_its_options():
