@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakerace import cli
+from lakerace.engines import open_engine
+from lakerace.engines.lines import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +24,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from lakerace.engines import Engine
+
 collect_ignore = ["example"]
+
+
+@pytest.fixture(scope="session")
+def delta_rs() -> Iterator[Engine]:
+    """The engine without a JVM, beside whatever line was chosen."""
+    opened = open_engine(line("delta-rs"))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
