@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakerace.conflicts import KINDS, Conflict, classify
+from lakerace.conflicts import HINTED, KINDS, Conflict, classify
 from lakerace.layouts import layout
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Layout, Race, Write, held_against
 
@@ -37,49 +37,35 @@ COMMITS_AFTER_ONE_RETRY = Expected(word="commits", version=10, read_version=8, a
 NAMES_NO_PARTITION, NAMES_11_AUGUST = "WITHOUT_HINT", "WITH_PARTITION_HINT"
 
 
-def aborts(word: str, hint: str = "", operation: str = "", **more: Any) -> Expected:
-    """The whole of an abort; ``operation`` is that of the winner, which Delta names, at version 9."""
+def aborts(word: str, layout: Layout = FLAT, winner: str | Write = "", **more: Any) -> Expected:
+    """The whole of an abort. What was read or removed is told with the ``winner``'s operation, at version 9, and with
+    the partition when ``layout`` has any."""
     kind = KINDS[word]
-    parameters = (("operation", operation), ("version", "9")) if operation else ()
-    if hint == NAMES_11_AUGUST:
-        parameters += (("partitionValues", "[event_date=2026-08-11]"),)
+    condition, parameters = kind.condition, ()
+    if word in HINTED:
+        condition = f"{condition}.{NAMES_11_AUGUST if layout.partitioned else NAMES_NO_PARTITION}"
+        first = "INSERT" if isinstance(winner, Write) else winner.split(None, 1)[0]
+        parameters = (("operation", "WRITE" if first == "INSERT" else first), ("version", "9"))
+        if layout.partitioned:
+            parameters += (("partitionValues", "[event_date=2026-08-11]"),)
     return Expected(
-        word=word,
-        surfaced=kind.exception,
-        root=f"io.delta.exceptions.{kind.exception}",
-        condition=f"{kind.condition}.{hint}" if hint else kind.condition,
-        sqlstate="2D521",
-        parameters=parameters,
-        **more,
+        word=word, surfaced=kind.exception, root=f"io.delta.exceptions.{kind.exception}", condition=condition,
+        sqlstate="2D521", parameters=parameters, **more,
     )
 
 
 def loses(
-    name: str,
-    layout: Layout,
-    *,
-    held: str | Write,
-    winner: str | Write,
-    by: str,
-    hint: str = "",
-    to: str = "",
-    won: Expected = COMMITS,
+    name: str, layout: Layout, held: str | Write, winner: str | Write, *, by: str, won: Expected = COMMITS,
     level: str = SERIALIZABLE,
 ) -> Race:
-    """``held`` aborts ``by`` that kind of conflict, ``to`` that operation of the winner, at its first attempt."""
-    lost = aborts(by, hint, to, attempts=1)
+    """``held`` aborts ``by`` that kind of conflict at its first attempt."""
+    lost = aborts(by, layout, winner, attempts=1)
     return held_against(name, layout=layout, held=held, winners=[winner], expect=[lost, won], isolation=level)
 
 
 def survives(
-    name: str,
-    layout: Layout,
-    *,
-    held: str | Write,
-    winner: str | Write,
-    won: Expected = COMMITS,
-    level: str = SERIALIZABLE,
-    **recorded: Any,
+    name: str, layout: Layout, held: str | Write, winner: str | Write, *, won: Expected = COMMITS,
+    level: str = SERIALIZABLE, **recorded: Any,
 ) -> Race:
     """The control: ``held`` finds the winner there, checks it, and commits; ``recorded`` is in its history row."""
     second = replace(COMMITS_AFTER_ONE_RETRY, **recorded)
@@ -93,145 +79,93 @@ def append_as(app: str, version: int, row: int) -> Write:
     )
 
 
+UPDATE = "UPDATE {t} SET note = 'updated' WHERE id = 1"
+INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
+DELETE_11_AUGUST = "DELETE FROM {t} WHERE event_date = DATE'2026-08-11'"
+DELETE_ROW, DELETE_ROW_OF_12_AUGUST = (
+    "DELETE FROM {t} WHERE id = 2", "DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"
+)
 OVERWRITE_11_AUGUST = Write(
     select="SELECT 207L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
     mode="overwrite",
     options=(("partitionOverwriteMode", "dynamic"),),
 )
+COMPACT, ZORDER, TRUNCATE = "OPTIMIZE {t}", "OPTIMIZE {t} ZORDER BY (id)", "TRUNCATE TABLE {t}"
+RESTORE, CLONE = "RESTORE TABLE {t} TO VERSION AS OF 7", "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}"
+SET_PROPERTY = "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"
 
 APPEND = (
-    loses("an-update-loses-to-an-insert-and-no-partition-can-be-named", FLAT,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-          by="append", hint=NAMES_NO_PARTITION, to="WRITE"),
-    loses("an-update-loses-to-an-insert-and-the-partition-is-named", BY_DATE,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-          by="append", hint=NAMES_11_AUGUST, to="WRITE"),
-    survives("an-insert-is-not-stopped-by-an-update", FLAT,
-             held="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-             winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
-             operation="WRITE", blind=True),
+    loses("an-update-loses-to-an-insert-and-no-partition-can-be-named", FLAT, UPDATE, INSERT, by="append"),
+    loses("an-update-loses-to-an-insert-and-the-partition-is-named", BY_DATE, UPDATE, INSERT, by="append"),
+    survives("an-insert-is-not-stopped-by-an-update", FLAT, INSERT, UPDATE, operation="WRITE", blind=True),
     survives("an-update-of-one-date-is-not-stopped-by-an-insert-into-another", BY_DATE,
-             held="UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-11'",
-             winner="INSERT INTO {t} VALUES (202, DATE'2026-08-12', 'FR', 1, 'new')",
+             "UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-11'",
+             "INSERT INTO {t} VALUES (202, DATE'2026-08-12', 'FR', 1, 'new')",
              operation="UPDATE", predicate="(event_date = 2026-08-11)"),
-    survives("an-update-under-write-serializable-is-not-stopped-by-a-blind-insert", FLAT,
-             held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-             winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+    survives("an-update-under-write-serializable-is-not-stopped-by-a-blind-insert", FLAT, UPDATE, INSERT,
              isolation="WriteSerializable", level=WRITE_SERIALIZABLE),
-    loses("an-update-under-write-serializable-loses-to-an-insert-that-read-the-table", FLAT,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 16",
-          by="append", hint=NAMES_NO_PARTITION, to="WRITE", won=replace(COMMITS, blind=False),
-          level=WRITE_SERIALIZABLE),
+    loses("an-update-under-write-serializable-loses-to-an-insert-that-read-the-table", FLAT, UPDATE,
+          "INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 16",
+          by="append", won=replace(COMMITS, blind=False), level=WRITE_SERIALIZABLE),
     loses("under-write-serializable-an-update-that-finds-nothing-is-a-commit-and-can-lose", FLAT,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 99",
-          winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          by="append", hint=NAMES_NO_PARTITION, to="UPDATE", level=WRITE_SERIALIZABLE),
+          "UPDATE {t} SET note = 'updated' WHERE id = 99", UPDATE, by="append", level=WRITE_SERIALIZABLE),
     survives("under-write-serializable-a-delete-that-finds-nothing-commits-an-empty-version", FLAT,
-             held="DELETE FROM {t} WHERE id = 99",
-             winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-             operation="DELETE", level=WRITE_SERIALIZABLE),
-    loses("a-delete-loses-to-an-update-of-the-same-file-by-the-file-that-was-added", FLAT,
-          held="DELETE FROM {t} WHERE id = 2",
-          winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          by="append", hint=NAMES_NO_PARTITION, to="UPDATE"),
+             "DELETE FROM {t} WHERE id = 99", INSERT, operation="DELETE", level=WRITE_SERIALIZABLE),
+    loses("a-delete-loses-to-an-update-of-the-same-file-by-the-file-that-was-added", FLAT, DELETE_ROW, UPDATE,
+          by="append"),
     loses("an-insert-from-the-table-itself-loses-to-an-insert", FLAT,
-          held="INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 1",
-          winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-          by="append", hint=NAMES_NO_PARTITION, to="WRITE"),
-    loses("an-update-loses-to-a-compaction-that-changed-no-row", FLAT,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="OPTIMIZE {t}",
-          by="append", hint=NAMES_NO_PARTITION, to="OPTIMIZE"),
-    survives("a-compaction-is-not-stopped-by-an-insert", FLAT,
-             held="OPTIMIZE {t}",
-             winner="INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+          "INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} WHERE id = 1", INSERT,
+          by="append"),
+    loses("an-update-loses-to-a-compaction-that-changed-no-row", FLAT, UPDATE, COMPACT, by="append"),
+    survives("a-compaction-is-not-stopped-by-an-insert", FLAT, COMPACT, INSERT,
              operation="OPTIMIZE", isolation="SnapshotIsolation"),
 )
 
 DELETE_READ = (
-    loses("an-update-loses-to-a-delete-of-whole-files-and-no-partition-can-be-named", FLAT,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="DELETE"),
-    loses("an-update-loses-to-a-delete-of-its-partition-and-the-partition-is-named", BY_DATE,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
-    loses("a-delete-of-a-partition-loses-to-the-same-delete-as-delete-read", BY_DATE,
-          held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
-    survives("a-delete-of-a-partition-is-not-stopped-by-a-delete-in-another", BY_DATE,
-             held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-             winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16",
-             operation="DELETE"),
-    loses("a-compaction-loses-to-a-compaction-as-delete-read", FLAT,
-          held="OPTIMIZE {t}",
-          winner="OPTIMIZE {t}",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="OPTIMIZE"),
-    loses("a-compaction-loses-to-a-zorder-as-delete-read", FLAT,
-          held="OPTIMIZE {t}",
-          winner="OPTIMIZE {t} ZORDER BY (id)",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="OPTIMIZE"),
-    loses("a-zorder-loses-to-a-delete-of-one-row", FLAT,
-          held="OPTIMIZE {t} ZORDER BY (id)",
-          winner="DELETE FROM {t} WHERE id = 2",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="DELETE"),
+    loses("an-update-loses-to-a-delete-of-whole-files-and-no-partition-can-be-named", FLAT, UPDATE, DELETE_11_AUGUST,
+          by="delete-read"),
+    loses("an-update-loses-to-a-delete-of-its-partition-and-the-partition-is-named", BY_DATE, UPDATE, DELETE_11_AUGUST,
+          by="delete-read"),
+    loses("a-delete-of-a-partition-loses-to-the-same-delete-as-delete-read", BY_DATE, DELETE_11_AUGUST,
+          DELETE_11_AUGUST, by="delete-read"),
+    survives("a-delete-of-a-partition-is-not-stopped-by-a-delete-in-another", BY_DATE, DELETE_11_AUGUST,
+             DELETE_ROW_OF_12_AUGUST, operation="DELETE"),
+    loses("a-compaction-loses-to-a-compaction-as-delete-read", FLAT, COMPACT, COMPACT, by="delete-read"),
+    loses("a-compaction-loses-to-a-zorder-as-delete-read", FLAT, COMPACT, ZORDER, by="delete-read"),
+    loses("a-zorder-loses-to-a-delete-of-one-row", FLAT, ZORDER, DELETE_ROW, by="delete-read"),
     survives("a-compaction-of-one-date-is-not-stopped-by-an-update-of-another", BY_DATE,
-             held="OPTIMIZE {t} WHERE event_date = DATE'2026-08-11'",
-             winner="UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-12'",
-             operation="OPTIMIZE"),
+             "OPTIMIZE {t} WHERE event_date = DATE'2026-08-11'",
+             "UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-12'", operation="OPTIMIZE"),
     loses("a-replace-where-loses-to-a-delete-of-the-same-date", BY_DATE,
-          held="INSERT INTO {t} REPLACE WHERE event_date = DATE'2026-08-11' "
-               "SELECT 206L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
-          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          by="delete-read", hint=NAMES_11_AUGUST, to="DELETE"),
-    loses("a-truncate-loses-to-a-truncate", FLAT,
-          held="TRUNCATE TABLE {t}",
-          winner="TRUNCATE TABLE {t}",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="TRUNCATE"),
-    loses("a-compaction-loses-to-a-restore-that-takes-a-file-away", FLAT,
-          held="OPTIMIZE {t}",
-          winner="RESTORE TABLE {t} TO VERSION AS OF 7",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="RESTORE", won=Expected(word="commits")),
+          "INSERT INTO {t} REPLACE WHERE event_date = DATE'2026-08-11' "
+          "SELECT 206L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, 1 AS amount, 'new' AS note",
+          DELETE_11_AUGUST, by="delete-read"),
+    loses("a-truncate-loses-to-a-truncate", FLAT, TRUNCATE, TRUNCATE, by="delete-read"),
+    loses("a-compaction-loses-to-a-restore-that-takes-a-file-away", FLAT, COMPACT, RESTORE,
+          by="delete-read", won=Expected(word="commits")),
 )
 
 DELETE_DELETE = (
-    loses("a-dynamic-overwrite-loses-to-a-delete-of-its-partition-as-delete-delete", BY_DATE,
-          held=OVERWRITE_11_AUGUST,
-          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          by="delete-delete", hint=NAMES_11_AUGUST, to="DELETE"),
-    loses("a-dynamic-overwrite-loses-to-a-truncate-as-delete-delete", BY_DATE,
-          held=OVERWRITE_11_AUGUST,
-          winner="TRUNCATE TABLE {t}",
-          by="delete-delete", hint=NAMES_11_AUGUST, to="TRUNCATE"),
-    loses("a-delete-of-a-partition-loses-to-its-dynamic-overwrite-as-append", BY_DATE,
-          held="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          winner=OVERWRITE_11_AUGUST,
-          by="append", hint=NAMES_11_AUGUST, to="WRITE"),
-    loses("a-dynamic-overwrite-loses-to-a-dynamic-overwrite-as-append", BY_DATE,
-          held=OVERWRITE_11_AUGUST,
-          winner=OVERWRITE_11_AUGUST,
-          by="append", hint=NAMES_11_AUGUST, to="WRITE"),
-    loses("a-dynamic-overwrite-without-partitions-has-read-the-table", FLAT,
-          held=OVERWRITE_11_AUGUST,
-          winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-11'",
-          by="delete-read", hint=NAMES_NO_PARTITION, to="DELETE"),
-    survives("a-dynamic-overwrite-is-not-stopped-by-a-delete-in-another-date", BY_DATE,
-             held=OVERWRITE_11_AUGUST,
-             winner="DELETE FROM {t} WHERE event_date = DATE'2026-08-12' AND id = 16"),
+    loses("a-dynamic-overwrite-loses-to-a-delete-of-its-partition-as-delete-delete", BY_DATE, OVERWRITE_11_AUGUST,
+          DELETE_11_AUGUST, by="delete-delete"),
+    loses("a-dynamic-overwrite-loses-to-a-truncate-as-delete-delete", BY_DATE, OVERWRITE_11_AUGUST, TRUNCATE,
+          by="delete-delete"),
+    loses("a-delete-of-a-partition-loses-to-its-dynamic-overwrite-as-append", BY_DATE, DELETE_11_AUGUST,
+          OVERWRITE_11_AUGUST, by="append"),
+    loses("a-dynamic-overwrite-loses-to-a-dynamic-overwrite-as-append", BY_DATE, OVERWRITE_11_AUGUST,
+          OVERWRITE_11_AUGUST, by="append"),
+    loses("a-dynamic-overwrite-without-partitions-has-read-the-table", FLAT, OVERWRITE_11_AUGUST, DELETE_11_AUGUST,
+          by="delete-read"),
+    survives("a-dynamic-overwrite-is-not-stopped-by-a-delete-in-another-date", BY_DATE, OVERWRITE_11_AUGUST,
+             DELETE_ROW_OF_12_AUGUST),
 )
 
-_INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
 METADATA = (
     *(
-        loses(f"a-blind-insert-loses-to-{what}", FLAT, held=_INSERT, winner=change, by="metadata")
+        loses(f"a-blind-insert-loses-to-{what}", FLAT, INSERT, change, by="metadata")
         for what, change in (
             ("an-added-column", "ALTER TABLE {t} ADD COLUMN (extra INT)"),
-            ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
+            ("a-table-property", SET_PROPERTY),
             ("a-column-comment", "ALTER TABLE {t} ALTER COLUMN note COMMENT 'free text'"),
             ("an-added-constraint", "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (amount > 0)"),
             ("a-replaced-table", "CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {other}"),
@@ -242,25 +176,17 @@ METADATA = (
             )),
         )
     ),
-    loses("an-update-loses-to-change-data-feed-being-enabled", FLAT,
-          held="UPDATE {t} SET note = 'updated' WHERE id = 1",
-          winner="ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
-          by="metadata"),
+    loses("an-update-loses-to-change-data-feed-being-enabled", FLAT, UPDATE,
+          "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", by="metadata"),
     loses("two-table-properties-set-at-once-cannot-both-stand", FLAT,
-          held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'day shift')",
-          winner="ALTER TABLE {t} SET TBLPROPERTIES ('cost.centre' = '4711')",
-          by="metadata"),
-    survives("a-table-property-is-not-stopped-by-an-insert", FLAT,
-             held="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')", winner=_INSERT,
+          "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'day shift')",
+          "ALTER TABLE {t} SET TBLPROPERTIES ('cost.centre' = '4711')", by="metadata"),
+    survives("a-table-property-is-not-stopped-by-an-insert", FLAT, SET_PROPERTY, INSERT,
              operation="SET TBLPROPERTIES"),
-    survives("an-added-column-is-not-stopped-by-an-update", FLAT,
-             held="ALTER TABLE {t} ADD COLUMN (extra INT)",
-             winner="UPDATE {t} SET note = 'updated' WHERE id = 1",
+    survives("an-added-column-is-not-stopped-by-an-update", FLAT, "ALTER TABLE {t} ADD COLUMN (extra INT)", UPDATE,
              operation="ADD COLUMNS"),
     held_against(
-        "a-compaction-survives-a-table-property-by-starting-over", layout=FLAT,
-        held="OPTIMIZE {t}",
-        winners=["ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"],
+        "a-compaction-survives-a-table-property-by-starting-over", layout=FLAT, held=COMPACT, winners=[SET_PROPERTY],
         expect=[Expected(word="commits", version=10, read_version=9, attempts=2, operation="OPTIMIZE"), COMMITS],
         why="OPTIMIZE catches the MetadataChangedException itself and commits in a second transaction: it reads at 9",
     ),
@@ -268,15 +194,13 @@ METADATA = (
 
 TRANSACTION = (
     loses("an-append-loses-to-one-of-the-same-application", FLAT,
-          held=append_as("ingest", 1, 204), winner=append_as("ingest", 1, 304),
-          by="transaction"),
+          append_as("ingest", 1, 204), append_as("ingest", 1, 304), by="transaction"),
     loses("an-append-loses-to-a-later-one-of-the-same-application", FLAT,
-          held=append_as("ingest", 1, 204), winner=append_as("ingest", 2, 304),
-          by="transaction"),
+          append_as("ingest", 1, 204), append_as("ingest", 2, 304), by="transaction"),
     survives("an-append-is-not-stopped-by-one-of-another-application", FLAT,
-             held=append_as("ingest", 1, 204), winner=append_as("backfill", 1, 304)),
+             append_as("ingest", 1, 204), append_as("backfill", 1, 304)),
     survives("an-insert-without-application-is-not-stopped-by-one-that-has-it", FLAT,
-             held=_INSERT, winner=append_as("ingest", 1, 304)),
+             INSERT, append_as("ingest", 1, 304)),
 )
 
 _ENABLE = "ALTER TABLE {{t}} SET TBLPROPERTIES ('{}' = '{}')"
@@ -286,7 +210,7 @@ ROW_TRACKING = _ENABLE.format("delta.enableRowTracking", "true")
 IN_COMMIT_TIMESTAMPS = _ENABLE.format("delta.enableInCommitTimestamps", "true")
 PROTOCOL = (
     *(
-        loses(name, FLAT, held=held, winner=winner, by="protocol")
+        loses(name, FLAT, held, winner, by="protocol")
         for name, held, winner in (
             ("row-tracking-cannot-be-enabled-while-deletion-vectors-are", ROW_TRACKING, DELETION_VECTORS),
             ("deletion-vectors-cannot-be-enabled-while-column-mapping-is", DELETION_VECTORS, COLUMN_MAPPING),
@@ -294,12 +218,11 @@ PROTOCOL = (
             ("the-same-feature-cannot-be-enabled-twice-at-once", DELETION_VECTORS, DELETION_VECTORS),
         )
     ),
-    loses("deletion-vectors-lose-to-row-tracking-which-commits-three-times", FLAT,
-          held=DELETION_VECTORS, winner=ROW_TRACKING,
+    loses("deletion-vectors-lose-to-row-tracking-which-commits-three-times", FLAT, DELETION_VECTORS, ROW_TRACKING,
           by="protocol", won=Expected(word="commits", version=11)),
     *(
         held_against(
-            f"a-blind-insert-is-not-stopped-by-{what}-being-enabled", layout=FLAT, held=_INSERT, winners=[change],
+            f"a-blind-insert-is-not-stopped-by-{what}-being-enabled", layout=FLAT, held=INSERT, winners=[change],
             expect=[Expected(word="commits", version=version, read_version=8, attempts=2),
                     Expected(word="commits", version=version - 1)],
         )
@@ -311,47 +234,29 @@ PROTOCOL = (
             ("a-feature-by-name", _ENABLE.format("delta.feature.allowColumnDefaults", "supported"), 10),
         )
     ),
-    survives("deletion-vectors-being-enabled-is-not-stopped-by-an-insert", FLAT,
-             held=DELETION_VECTORS, winner=_INSERT),
-    loses("deletion-vectors-lose-to-a-property-by-the-metadata", FLAT,
-          held=DELETION_VECTORS, winner="ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')",
-          by="metadata"),
+    survives("deletion-vectors-being-enabled-is-not-stopped-by-an-insert", FLAT, DELETION_VECTORS, INSERT),
+    loses("deletion-vectors-lose-to-a-property-by-the-metadata", FLAT, DELETION_VECTORS, SET_PROPERTY, by="metadata"),
 )
 
+_NEVER_CHECKED = (
+    ("restore", FLAT, RESTORE, "RESTORE writes its commit without a conflict check: whatever came first, it gives up",
+     (("an-insert", INSERT), ("a-delete", DELETE_ROW), ("a-compaction", COMPACT), ("a-table-property", SET_PROPERTY),
+      ("a-restore", RESTORE))),
+    ("clone", EMPTIED, CLONE, "CLONE commits the way RESTORE does",
+     (("an-insert", INSERT), ("a-table-property", SET_PROPERTY), ("a-clone", CLONE))),
+)
 WRITE = (
     *(
         held_against(
-            f"a-restore-loses-to-{what}-by-the-base-class", layout=FLAT,
-            held="RESTORE TABLE {t} TO VERSION AS OF 7", winners=[change],
+            f"a-{name}-loses-to-{what}-by-the-base-class", layout=layout, held=held, winners=[change], why=why,
             expect=[aborts("write"), Expected(word="commits")],
-            why="RESTORE writes its commit without a conflict check: whatever came first, it gives up",
         )
-        for what, change in (
-            ("an-insert", _INSERT),
-            ("a-delete", "DELETE FROM {t} WHERE id = 2"),
-            ("a-compaction", "OPTIMIZE {t}"),
-            ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
-            ("a-restore", "RESTORE TABLE {t} TO VERSION AS OF 7"),
-        )
+        for name, layout, held, why, winners in _NEVER_CHECKED
+        for what, change in winners
     ),
-    *(
-        held_against(
-            f"a-clone-loses-to-{what}-by-the-base-class", layout=EMPTIED,
-            held="CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}", winners=[change],
-            expect=[aborts("write"), Expected(word="commits")],
-            why="CLONE commits the way RESTORE does",
-        )
-        for what, change in (
-            ("an-insert", _INSERT),
-            ("a-table-property", "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"),
-            ("a-clone", "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}"),
-        )
-    ),
-    loses("an-insert-loses-to-a-clone-by-the-metadata", EMPTIED,
-          held=_INSERT, winner="CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}",
+    loses("an-insert-loses-to-a-clone-by-the-metadata", EMPTIED, INSERT, CLONE,
           by="metadata", won=Expected(word="commits", operation="CLONE")),
-    survives("an-insert-is-not-stopped-by-a-restore", FLAT,
-             held=_INSERT, winner="RESTORE TABLE {t} TO VERSION AS OF 7",
+    survives("an-insert-is-not-stopped-by-a-restore", FLAT, INSERT, RESTORE,
              won=Expected(word="commits", operation="RESTORE")),
 )
 
