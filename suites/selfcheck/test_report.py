@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from lakerace.judge import UNDECLARED
@@ -174,7 +175,7 @@ def test_markdown_cells_are_not_broken_by_what_is_in_them(ran):
 
 
 def test_findings_are_listed_on_the_page_and_in_the_text():
-    found = replace(load_findings()[0], because="two <commits> pass", link="https://example.org/issue")
+    found = msgspec.structs.replace(load_findings()[0], because="two <commits> pass", link="https://example.org/issue")
     ran = run_of(10)
     assert "Documented, but not so" not in page(ran)
     text = page(ran, (), (found,))

@@ -41,20 +41,11 @@ def verdict(seen=SEEN, base=BASE, rules=RULES, found=()):
 
 
 def finding(**changes):
-    return replace(
-        Finding(
-            races=("matrix/flat/*",),
-            engine="delta-spark",
-            versions=SpecifierSet(">=4"),
-            rules="append",
-            seen="commits",
-            kind="upstream-bug",
-            because="it does",
-            evidence="a race",
-            source="rules.toml, finding 1",
-        ),
-        **changes,
-    )
+    return Finding(**{
+        "races": ("matrix/flat/*",), "engine": "delta-spark", "versions": SpecifierSet(">=4"), "rules": "append",
+        "seen": "commits", "kind": "upstream-bug", "because": "it does", "evidence": "a race",
+        "source": "rules.toml, finding 1", **changes,
+    })
 
 
 def test_three_that_agree_meet():
@@ -117,7 +108,9 @@ def test_a_rule_turned_around_disagrees_with_the_engine(monkeypatch):
         ('rules = "apend"', "'apend' is no outcome"),
         ('rules = "commits"', "rules and engine agree"),
         ('kind = "mood"', "kind 'mood'"),
-        ('evidence = " "', "a finding needs a reason"),
+        ('evidence = " "', "a finding needs its `evidence`"),
+        ('because = " "', "a finding needs a reason"),
+        ('source = "here"', "unknown field `source`"),
         ('versions = "new"', "'new' is no version range"),
         ('colour = "red"', "colour"),
     ],
