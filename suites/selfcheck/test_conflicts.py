@@ -136,6 +136,18 @@ def test_the_outermost_conflict_of_the_java_causes_counts() -> None:
     assert found.kind == METADATA
 
 
+USED_UP = "org.apache.spark.sql.delta.DeltaIllegalStateException"
+
+
+def test_used_up_attempts_are_known_by_their_condition_only() -> None:
+    for getter in ("getCondition", "getErrorClass"):
+        throwable = Throwable(USED_UP, **{getter: "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"})
+        found = classify(with_java(python_class("Py4JJavaError", "py4j.protocol")("x"), throwable, "java_exception"))
+        assert found is not None
+        assert (found.kind, found.root, found.wrapped, found.rerun_can_help) == (ATTEMPTS, USED_UP, True, True)
+    assert classify(with_java(Exception("x"), Throwable(USED_UP, getCondition="DELTA_SOMETHING_ELSE"))) is None
+
+
 def test_a_ring_of_java_causes_ends() -> None:
     ring = Throwable("java.lang.RuntimeException")
     ring._cause = ring
@@ -151,6 +163,12 @@ def test_a_dead_jvm_leaves_what_python_holds() -> None:
     found = classify(with_java(typed, DeadThrowable("x")))
     assert found is not None
     assert (found.kind, found.condition) == (APPEND, None)
+
+
+def test_used_up_attempts_are_read_from_a_text_too() -> None:
+    found = classify(SparkError("[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] This commit has failed as it has been tried ..."))
+    assert found is not None
+    assert (found.kind, found.root, found.condition) == (ATTEMPTS, USED_UP, "DELTA_MAX_COMMIT_RETRIES_EXCEEDED")
 
 
 # Python only: typed classes, Connect, text.

@@ -58,20 +58,20 @@ def policy(**limits: Any) -> Retry:
     return Retry(**{"sleep": Clock(), **limits})
 
 
-@pytest.mark.parametrize("conflict", [
-    CommitFailedError(APPEND), ConcurrentAppendException(SPARK_APPEND), SparkConnectGrpcException("a conflict"),
-], ids=["delta-rs", "classic", "connect"])
-def test_a_conflict_is_run_again_on_every_engine(conflict: Exception) -> None:
+@pytest.mark.parametrize(("conflict", "kind"), [
+    (CommitFailedError(APPEND), "append"), (ConcurrentAppendException(SPARK_APPEND), "append"),
+    (SparkConnectGrpcException("a conflict"), "append"), (Exception(SPARK_USED_UP), "attempts"),
+], ids=["delta-rs", "classic", "connect", "attempts-used-up"])
+def test_a_conflict_is_run_again_on_every_engine(conflict: Exception, kind: str) -> None:
     done = policy().run(planted(conflict, conflict, None))
     assert done.value == 3
-    assert [str(attempt) for attempt in done.attempts] == ["append", "append", "no conflict"]
+    assert [str(attempt) for attempt in done.attempts] == [kind, kind, "no conflict"]
     assert [attempt.number for attempt in done.attempts] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("error", [
-    ValueError("a bug"), CommitFailedError(TRANSACTION), OSError("disk full"), Exception(SPARK_USED_UP),
-    KeyboardInterrupt(),
-], ids=["bug", "second-stream", "disk", "attempts-used-up", "interrupt"])
+    ValueError("a bug"), CommitFailedError(TRANSACTION), OSError("disk full"), KeyboardInterrupt(),
+], ids=["bug", "second-stream", "disk", "interrupt"])
 def test_what_a_re_run_does_not_cure_passes_at_once(error: BaseException) -> None:
     with pytest.raises(type(error)) as raised:
         policy().run(planted(error, None))
