@@ -32,6 +32,23 @@ def test_a_race_is_run_and_told(told: Told) -> None:
     assert out.startswith("B commits version 9; A aborts with CommitFailedError (")
 
 
+def test_a_race_is_explained_by_a_serial_replay_or_its_anomaly_named(told: Told) -> None:
+    insert = "INSERT INTO {t} VALUES (99, DATE'2026-08-11', 'DE', 1, 'n')"
+    asked = (*RS, "--held", "DELETE FROM {t}", "--winner", insert)
+    lines = told(*asked)[1].splitlines()
+    assert lines[2].startswith("Serial replay: phantom: A (DELETE FROM {t}) did not see what B (INSERT INTO {t} VALUES")
+    assert lines[3:5] == [
+        "  B then A: at version 10, expected (99, 2026-08-11, DE, 1, n) not at all, seen once",
+        "  A then B: it leaves these rows, but it is not the order of the history",
+    ]
+    weak = told(*asked, "--isolation", "WriteSerializable")[1]
+    assert "Serial replay: explained by: A then B." in weak
+    replay = json.loads(told(*asked, "--json")[1])["replay"]
+    assert (replay["verdict"], replay["anomaly"], len(replay["tried"])) == ("anomaly", "phantom", 2)
+    assert "Serial replay" not in told(*asked, "--no-replay")[1]
+    assert json.loads(told(*asked, "--no-replay", "--json")[1])["replay"] is None
+
+
 def test_a_race_is_run_and_answered_in_json(told: Told) -> None:
     code, out, err = told(*RS,
         "--layout",
@@ -60,7 +77,7 @@ def test_the_same_race_gives_the_same_answer(told: Told) -> None:
         json.loads(told(*RS, "--held", UPDATE, "--winner", DELETE, "--json")[1]) for _ in range(2)
     )
     for found in (first, second):
-        del found["seconds"]
+        del found["seconds"], found["replay"]["seconds"]
         assert found["files"].pop("unreferenced"), "the loser's file, which has a name of its own each time"
     assert first == second
 

@@ -57,4 +57,4 @@ def test_race(case, check, engine):
         name: Expected(word=found.word, condition=found.condition, source="the rules")
         for name, found in predicted(case, engine.line).items()
     }
-    check(case, expected, rules=True)
+    check(case, expected, rules=True, replay=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lakerace.expect import from_cell, grid_path, read_grid
 from lakerace.matrix import Cell, cells, race_of
 from lakerace.race import Expected, Race
+from lakerace.serial import EXPLAINED, UNKNOWN
 
 if TYPE_CHECKING:
     from lakerace.engines.lines import Line
@@ -30,4 +31,8 @@ def expectation(cell: Cell, line: Line) -> dict[str, Expected]:
 def test_race(case, check, engine):
     _, layout, isolation, pair = case.name.split("/")
     held, _, winner = pair.partition("~")
-    check(case, expectation((layout, isolation, held, winner), engine.line), rules=True)
+    replay = check(case, expectation((layout, isolation, held, winner), engine.line), rules=True, replay=True).replay
+    assert replay.explanation.verdict != UNKNOWN, replay.explanation.reason
+    # What each committed statement left in the order of the history is run once; other orders only when that fails.
+    if replay.explanation.verdict == EXPLAINED and not replay.explanation.tried:
+        assert replay.statements <= len(replay.explanation.order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,9 +18,10 @@ from lakerace.expect import (
     read_grid,
     stale,
 )
-from lakerace.judge import DECLARED, UNDECLARED, judge
+from lakerace.judge import DECLARED, MEETS, UNDECLARED, judge
 from lakerace.race import Expected
-from selfcheck.declared import LINE, LOSES
+from lakerace.serial import Explanation, Replay, Tried
+from selfcheck.declared import BOTH, LINE, LOSES
 from selfcheck.seen import DONE, LOST, with_commit
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 def deviations(tmp_path: Path, text: str, chosen: Line = LINE) -> tuple[Deviation, ...]:
     file = tmp_path / "vendor.toml"
     file.write_text(text, encoding="utf-8")
-    return load_deviations(chosen, [file])
+    return tuple(one for one in load_deviations(chosen, [file]) if not one.ours)
 
 
 ENTRY = {
@@ -54,6 +55,7 @@ def entry(**changes: str | None) -> str:
     [
         ({"expect": '"comits"'}, "vendor.toml, deviation 1: 'comits' is no outcome"),
         ({"expect": '"append+q"'}, "'append+q' is no outcome"),
+        ({"anomaly": '"write slew"'}, "deviation 1: 'write slew' is no anomaly; use one of dirty write, dirty read"),
         ({"kind": '"whim"'}, "kind 'whim'; use one of engine-change, upstream-bug, vendor, unreviewed"),
         ({"versions": '"four"'}, "'four' is no version range"),
         ({"versions": '"=>4.4"'}, "'=>4.4' is no version range"),
@@ -125,3 +127,49 @@ def test_an_invariant_that_a_bug_breaks_is_declared_and_must_break(tmp_path: Pat
     assert judge(LOSES, LOST, LINE, bug, base).differences == (
         "declared to break an invariant ('version 9 adds b.parquet*'), but it holds: remove the deviation",
     )
+
+
+def replayed(**found: Any) -> Replay:
+    return Replay(Explanation(**found), 2, 0.1)
+
+
+SKEW = replayed(
+    verdict="anomaly", anomaly="write skew", witness="A did not see what B had done, nor would B have seen what A did",
+    tried=(Tried(order=("B", "A"), why="expected (1, 5), seen (1, 3)"),),
+)
+BY_RULES = ("rows: B then A, run one after the other in the order of the history, leave 1 rows, the table holds 2",)
+
+
+def test_an_anomaly_is_a_difference_until_a_deviation_names_it(tmp_path: Path) -> None:
+    told = "rows: write skew: A did not see what B had done, nor would B have seen what A did"
+    assert judge(BOTH, DONE, LINE, unexplained=BY_RULES, replay=SKEW).differences == (told,)
+    bug = deviations(tmp_path, entry(races=f'["{BOTH.name}"]', expect='"commits"', anomaly='"write skew"'))
+    assert judge(BOTH, DONE, LINE, bug, unexplained=BY_RULES, replay=SKEW).word == DECLARED
+    other = deviations(tmp_path, entry(races=f'["{BOTH.name}"]', expect='"commits"', anomaly='"phantom"'))
+    assert judge(BOTH, DONE, LINE, other, replay=SKEW).differences == (
+        told, "declared to break an invariant ('rows: phantom: *'), but it holds: remove the deviation",
+    )
+
+
+def test_a_race_names_the_anomaly_that_it_shows() -> None:
+    shows = replace(BOTH, anomaly="write skew")
+    assert judge(shows, DONE, LINE, replay=SKEW).word == MEETS
+    assert judge(shows, DONE, LINE, replay=replayed(verdict="explained")).word == UNDECLARED
+
+
+def test_a_declared_anomaly_that_is_explained_after_all_is_a_difference(tmp_path: Path) -> None:
+    bug = deviations(tmp_path, entry(races=f'["{BOTH.name}"]', expect='"commits"', anomaly='"write skew"'))
+    explained = replayed(verdict="explained", order=("B", "A"))
+    assert judge(BOTH, DONE, LINE, bug, replay=explained).differences == (
+        "declared to break an invariant ('rows: write skew: *'), but it holds: remove the deviation",
+    )
+    unjudged = replayed(verdict="unknown", reason="A: it calls rand(), which gives other values each time")
+    for silent in (None, unjudged):
+        assert judge(BOTH, DONE, LINE, bug, unexplained=BY_RULES, replay=silent).word == DECLARED
+        assert judge(BOTH, DONE, LINE, unexplained=BY_RULES, replay=silent).differences == BY_RULES
+
+
+def test_rules_and_replay_must_agree() -> None:
+    explained = replayed(verdict="explained", order=("B", "A"))
+    assert judge(BOTH, DONE, LINE, replay=explained).word == MEETS
+    assert judge(BOTH, DONE, LINE, unexplained=BY_RULES, replay=explained).differences == BY_RULES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -11,11 +12,13 @@ from rich.console import Console
 from lakerace.catalogue import CATALOGUE
 from lakerace.judge import MEETS, UNDECLARED
 from lakerace.observe import Event
+from lakerace.report import page
 from lakerace.report.grid import print_grids
 from lakerace.report.progress import EVERY_RACES, EVERY_SECONDS, Progress
 from lakerace.report.transcript import timeline, transcript
 from lakerace.report.view import grids
 from lakerace.results import Results
+from lakerace.serial import Explanation, Replay, Tried
 from selfcheck.judged import made, named, run_of
 
 
@@ -70,6 +73,15 @@ def test_a_transcript_tells_the_race_the_difference_the_why_and_the_way_home(ran
     assert "            ~ 1, 2026-08-11, DE, 2.5, updated" in lines
     assert "  differs:  A: expected append, seen commits" in lines
     assert lines[-1].startswith("  again:    pytest --engine delta-4.4 ")
+
+
+def test_a_replay_is_told_by_transcript_and_page():
+    found = Explanation(verdict="anomaly", anomaly="write skew", witness="A did not see what B had done",
+                        tried=(Tried(order=("B", "A"), why="expected (1, 5), seen (1, 3)"),))
+    told = replace(made("matrix/flat/serializable/update-by-key~insert-values"), replay=Replay(found, 2, 0.5))
+    lines = ["write skew: A did not see what B had done", "B then A: expected (1, 5), seen (1, 3)"]
+    assert f"\n  replay:   {lines[0]}\n            {lines[1]}\n" in transcript(told)
+    assert page.race(told)["replay"] == lines
 
 
 def test_a_transcript_of_a_race_that_never_ran_says_the_reason(ran):

@@ -47,7 +47,7 @@ class FakeEngine:
     def hold(self, table: Table, writer: str, statement: Statement) -> FakeHeld:
         return FakeHeld(self, table, writer, statement, held=True)
 
-    def rows(self, table: Table) -> tuple[tuple[str, ...], Rows, str]:
+    def rows(self, table: Table, version: int | None = None) -> tuple[tuple[str, ...], Rows, str]:
         return ("n",), self._rows(table.path), "fake"
 
     def read_back(self, table: Table) -> Reading:
