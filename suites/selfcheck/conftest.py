@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,3 +32,7 @@ def orders(tmp_path: Path) -> Path:
     from lakerace.diagnose.handmade import by_day
 
     return by_day(tmp_path / "orders")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # else the collector walks all that the imports made, again and again: a tenth of the whole time
