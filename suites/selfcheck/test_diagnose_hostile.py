@@ -55,7 +55,7 @@ def places(found: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 PLACES = [(name, place) for name, lines in sorted(ENTRIES.items()) for place in places(lines)]
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     changes=st.lists(st.tuples(st.sampled_from(PLACES), STRANGE), max_size=4),
     lost=st.sets(st.sampled_from(sorted(ENTRIES)), max_size=1),

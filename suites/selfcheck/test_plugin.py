@@ -71,7 +71,7 @@ def test_a_wrong_name_stops_the_collection(inner: Callable[..., tuple[int, str]]
 
 
 def test_workers_tell_a_wrong_name_as_one_process_does(inner: Callable[..., tuple[int, str]]) -> None:
-    code, output = inner(THREE, "-n", "1", "--race", "a~d", alone=True)
+    code, output = inner(THREE, "-n", "1", "--race", "a~d")
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "ERROR: --race 'a~d': no race of profile core on delta-4.4 is called so; did you mean 'a~" in output
     assert "INTERNALERROR" not in output
