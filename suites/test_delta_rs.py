@@ -22,7 +22,6 @@ from lakerace.race import ISOLATIONS, SERIALIZABLE, WRITE_SERIALIZABLE, held_aga
 from lakerace.run import run_race
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from lakerace.observe import Observation
 
@@ -39,10 +38,8 @@ NOTHING_TO_COMMIT = {"merge-no-match", "vacuum"}
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DeltaRs]:
-    opened = DeltaRs(line("delta-rs"))
-    yield opened
-    opened.close()
+def engine(delta_rs: DeltaRs) -> DeltaRs:
+    return delta_rs
 
 
 def race(engine: DeltaRs, held: str, *winners: str, layout: str = "flat", isolation: str = SERIALIZABLE) -> Observation:

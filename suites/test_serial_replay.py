@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakerace.engines import EngineError, open_engine
-from lakerace.engines.lines import line
+from lakerace.engines import EngineError
 from lakerace.layouts import LAYOUTS
 from lakerace.orders import parse_order
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Race, Reader, Statement, Writer, statement
@@ -18,7 +17,6 @@ from lakerace.serial.engine import Replayer
 from lakerace.serial.history import ended, history_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from lakerace.engines import Engine
 
@@ -35,15 +33,8 @@ BOTH = "SELECT (SELECT count(*) FROM {t}) AS n, (SELECT count(*) FROM {twin}) AS
 
 
 @pytest.fixture(scope="module")
-def rs() -> Iterator[Engine]:
-    opened = open_engine(line("delta-rs"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def replayer(rs: Engine) -> Replayer:
-    return Replayer(rs)
+def replayer(delta_rs: Engine) -> Replayer:
+    return Replayer(delta_rs)
 
 
 def race(order: str, *writers: Statement | tuple[Statement, ...], queries: tuple[str, ...] = (),
@@ -85,8 +76,8 @@ HELD = "A:read B:read B:commit A:commit"
     (race(HELD, statement("UPDATE {t} SET amount = 1 + random() WHERE id = 16"), UPDATE),
      "can't be judged: A: it calls rand(), which gives other values each time"),
 ])  # fmt: skip
-def test_a_race_is_explained_or_its_anomaly_named(rs: Engine, replayer: Replayer, case: Race, told: str) -> None:
-    seen = run_race(case, rs)
+def test_a_race_is_explained_or_its_anomaly_named(delta_rs: Engine, replayer: Replayer, case: Race, told: str) -> None:
+    seen = run_race(case, delta_rs)
     assert seen.error is seen.unsteerable is None
     found = replayer.explain(case, seen)
     assert found is not None
@@ -95,15 +86,15 @@ def test_a_race_is_explained_or_its_anomaly_named(rs: Engine, replayer: Replayer
     assert list(found.explanation.order) != history or found.statements <= len(history)
 
 
-def test_what_began_alike_is_run_once(rs: Engine) -> None:
-    replayer = Replayer(rs)
+def test_what_began_alike_is_run_once(delta_rs: Engine) -> None:
+    replayer = Replayer(delta_rs)
     counts = []
     for held, winner in (
         (UPDATE, INSERT), (OTHER_INSERT, INSERT), (OTHER_INSERT, INSERT), (OPTIMIZE, INSERT), (UPDATE, INSERT),
         (INSERT, UPDATE), (INSERT, OTHER_INSERT), (OTHER_INSERT, OPTIMIZE), (INSERT, OPTIMIZE),
     ):
         case = race(HELD, held, winner, isolation=WRITE_SERIALIZABLE)
-        found = replayer.explain(case, run_race(case, rs))
+        found = replayer.explain(case, run_race(case, delta_rs))
         assert found is not None
         assert found.explanation.verdict == EXPLAINED
         counts.append(found.statements)
@@ -130,21 +121,21 @@ class Dying:
     (EngineError("the JVM died while replay ran insert"), "the replay broke: the JVM died while replay ran insert"),
     (ConnectionError(), "the JVM died during the replay (ConnectionError)"),
 ])
-def test_an_engine_that_dies_judges_nothing(rs: Engine, error: Exception, reason: str) -> None:
+def test_an_engine_that_dies_judges_nothing(delta_rs: Engine, error: Exception, reason: str) -> None:
     case = race(HELD, OTHER_INSERT, INSERT)
-    found = Replayer(Dying(rs, error)).explain(case, run_race(case, rs))  # type: ignore[arg-type]
+    found = Replayer(Dying(delta_rs, error)).explain(case, run_race(case, delta_rs))  # type: ignore[arg-type]
     assert found is not None
     assert (found.explanation.verdict, found.explanation.reason) == (UNKNOWN, reason)
 
 
-def test_what_was_not_seen_is_not_explained(rs: Engine, replayer: Replayer) -> None:
+def test_what_was_not_seen_is_not_explained(delta_rs: Engine, replayer: Replayer) -> None:
     case = race(HELD, OTHER_INSERT, INSERT)
-    assert replayer.explain(case, replace(run_race(case, rs), error="the JVM died")) is None
+    assert replayer.explain(case, replace(run_race(case, delta_rs), error="the JVM died")) is None
 
 
-def test_a_lie_is_not_explained(rs: Engine, replayer: Replayer) -> None:
+def test_a_lie_is_not_explained(delta_rs: Engine, replayer: Replayer) -> None:
     case = race(HELD, OTHER_INSERT, INSERT)
-    seen = run_race(case, rs)
+    seen = run_race(case, delta_rs)
     for lie in (
         replace(seen, rows_after=seen.rows_after[1:]),
         replace(seen, rows_after=(*seen.rows_after, seen.rows_after[0])),

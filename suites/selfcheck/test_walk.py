@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakerace.engines import open_engine
-from lakerace.engines.lines import line
 from lakerace.layouts import LAYOUTS
 from lakerace.orders import OrderError, count_orders, every_order, order_text, parse_order, sample_orders
 from lakerace.race import Race, RaceError, Reader, Statement, Writer, on, statement
@@ -16,7 +14,6 @@ from lakerace.rules.profiles import profile_of
 from lakerace.run import run_race
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from lakerace.engines import Engine
 
@@ -29,13 +26,6 @@ BUMP = Statement(
 INSERT = statement("INSERT INTO {t} VALUES (90, DATE'2026-08-11', 'DE', 1, 'new')")
 DELETE = statement("DELETE FROM {t} WHERE id = 1")
 COUNT = "SELECT count(*) AS n FROM {t}"
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    opened = open_engine(line("delta-rs"))
-    yield opened
-    opened.close()
 
 
 def race(order: str, *writers: tuple[Statement, ...], queries: tuple[str, ...] = ()) -> Race:
@@ -95,23 +85,23 @@ def test_a_race_says_what_its_parties_lack() -> None:
         race("A:read A:commit", (statement("UPDATE {t} SET amount = {seen}"),))
 
 
-def test_who_looks_before_another_commits_carries_the_old_value(engine: Engine) -> None:
+def test_who_looks_before_another_commits_carries_the_old_value(delta_rs: Engine) -> None:
     asked = race("A:look B:look B:read B:commit A:read A:commit", (BUMP,), (BUMP,))
-    seen = run_race(asked, engine)
+    seen = run_race(asked, delta_rs)
     assert [(one.word, one.looked) for one in seen.writers] == [("commits", "10"), ("commits", "10")]
     assert [row[3] for row in seen.rows_after if row[0] == 1] == [11]
-    outlook = predict(asked, profile_of(engine.line))
+    outlook = predict(asked, profile_of(delta_rs.line))
     assert [row[3] for row in outlook.rows() or () if row[0] == 1] == [11]
 
 
-def test_who_looks_when_reading_carries_the_new_value(engine: Engine) -> None:
-    seen = run_race(race("A:read A:commit B:read B:commit", (BUMP,), (BUMP,)), engine)
+def test_who_looks_when_reading_carries_the_new_value(delta_rs: Engine) -> None:
+    seen = run_race(race("A:read A:commit B:read B:commit", (BUMP,), (BUMP,)), delta_rs)
     assert [one.looked for one in seen.writers] == ["10", "11"]
     assert [row[3] for row in seen.rows_after if row[0] == 1] == [12]
 
 
-def test_a_reader_sees_its_snapshot_again_and_pinned_and_else_the_latest(engine: Engine) -> None:
-    seen = run_race(race("R:open A:read A:commit R:again R:pinned R:latest", (DELETE,), queries=(COUNT,)), engine)
+def test_a_reader_sees_its_snapshot_again_and_pinned_and_else_the_latest(delta_rs: Engine) -> None:
+    seen = run_race(race("R:open A:read A:commit R:again R:pinned R:latest", (DELETE,), queries=(COUNT,)), delta_rs)
     assert [(look.how, look.versions["{t}"], look.rows) for look in seen.looks] == [
         ("open", 8, ((16,),)),
         ("again", 8, ((16,),)),
@@ -121,29 +111,29 @@ def test_a_reader_sees_its_snapshot_again_and_pinned_and_else_the_latest(engine:
     assert [event.what for event in seen.timeline if event.writer == "R"] == ["open", "again", "pinned", "latest"]
 
 
-def test_statements_of_one_writer_are_stepped_through_and_all_told(engine: Engine) -> None:
+def test_statements_of_one_writer_are_stepped_through_and_all_told(delta_rs: Engine) -> None:
     asked = race("A:read B:read A:commit A:read B:commit A:commit", (INSERT, DELETE), (DELETE,))
-    seen = run_race(asked, engine)
+    seen = run_race(asked, delta_rs)
     first, last = (*seen.outcome("A").earlier, seen.outcome("A"))
     assert (first.word, first.version, first.read_version) == ("commits", 9, 8)
     assert (last.word, last.read_version, seen.outcome("B").version) == ("delete-read", 9, 10)
     assert seen.overlap_proof == "B read 8 < 9 < 10; A read 9 < 10, then aborted"
-    outlook = predict(asked, profile_of(engine.line))
+    outlook = predict(asked, profile_of(delta_rs.line))
     assert [(one.writer, one.word) for one in outlook.forecasts] == [("A", "delete-read"), ("B", "commits")]
 
 
-def test_a_writer_that_failed_takes_no_further_step(engine: Engine) -> None:
+def test_a_writer_that_failed_takes_no_further_step(delta_rs: Engine) -> None:
     bad = statement("DELETE FROM {t} WHERE nope = 1")
-    seen = run_race(race("A:read A:commit A:read A:commit B:read B:commit", (bad, INSERT), (DELETE,)), engine)
+    seen = run_race(race("A:read A:commit A:read A:commit B:read B:commit", (bad, INSERT), (DELETE,)), delta_rs)
     assert (seen.outcome("A").word, seen.outcome("A").earlier) == ("fails", ())
     assert [row.version for row in seen.history] == [9] == [seen.outcome("B").version]
 
 
-def test_two_tables_have_a_log_each(engine: Engine) -> None:
+def test_two_tables_have_a_log_each(delta_rs: Engine) -> None:
     raise_t = statement("UPDATE {t} SET amount = (SELECT max(amount) FROM {twin}) WHERE id = 1")
     lower_twin = statement("UPDATE {twin} SET amount = (SELECT min(amount) FROM {t}) WHERE id = 16")
     asked = race("A:read B:read B:commit A:commit", (raise_t,), (lower_twin,))
-    seen = run_race(asked, engine)
+    seen = run_race(asked, delta_rs)
     assert [(one.table, one.word, one.version) for one in seen.writers] == [
         ("{t}", "commits", 9),
         ("{twin}", "commits", 9),
@@ -161,12 +151,12 @@ def test_two_tables_have_a_log_each(engine: Engine) -> None:
         (("SELECT count(*) AS n FROM {nobody}",), "R: 'SELECT count"),
     ],
 )
-def test_a_query_that_fails_is_an_error_of_the_race(engine: Engine, queries: tuple[str, ...], message: str) -> None:
-    seen = run_race(race("R:open A:read A:commit", (DELETE,), queries=queries), engine)
+def test_a_query_that_fails_is_an_error_of_the_race(delta_rs: Engine, queries: tuple[str, ...], message: str) -> None:
+    seen = run_race(race("R:open A:read A:commit", (DELETE,), queries=queries), delta_rs)
     assert str(seen.error).startswith(message), seen.error
 
 
-def test_who_looks_for_more_than_one_value_is_told_so(engine: Engine) -> None:
+def test_who_looks_for_more_than_one_value_is_told_so(delta_rs: Engine) -> None:
     many = Statement(name="many", looks="SELECT amount FROM {t}", does="UPDATE {t} SET amount = {seen} WHERE id = 1")
-    seen = run_race(race("A:read A:commit", (many,)), engine)
+    seen = run_race(race("A:read A:commit", (many,)), delta_rs)
     assert seen.error == "A looks for one value, 'SELECT amount FROM {t}' gives 16 rows: ask for one value"
