@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 from lakerace import ask as asking
-from lakerace.race import RaceError
+from lakerace.race import Race, RaceError
 
 UPDATE = "UPDATE {t} SET note = 'x' WHERE id = 1"
 DELETE = "DELETE FROM {t} WHERE id = 2"
@@ -68,13 +71,22 @@ LINES = {
     '{"held": "DELETE FROM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "isolation": "Serializable"}': None,
     "not json": "no race: JSON is malformed",
     "[]": "no race: Expected `object`",
-    '{"held": "DELETE FROM {t}"}': "no race: Object missing required field `winners`",
-    '{"held": 1, "winners": []}': "no race: Expected `str`, got `int` - at `$.held`",
-    '{"held": "DELETE FROM {t}", "winners": "OPTIMIZE {t}"}': "no race: Expected `array`",
+    '{"held": "DELETE FROM {t}"}': "no race: give `held` and `winners`, or `order` and `writers`",
+    '{"held": 1, "winners": []}': "no race: Expected `str | null`, got `int` - at `$.held`",
+    '{"held": "DELETE FROM {t}", "winners": "OPTIMIZE {t}"}': "no race: Expected `array | null`",
     '{"held": "DELETE FROM {t}", "winners": []}': "no winner",
     '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "layuot": "flat"}': "unknown field `layuot`",
+    '{"order": "A:read A:commit", "writers": {"A": ["VACUUM {t}"]}, "readers": {}}': None,
+    '{"order": "A:look A:read A:commit", "writers": {"A": [{"looks": "SELECT max(id) FROM {t}", '
+    '"does": "DELETE FROM {t} WHERE id = {seen}"}]}}': None,
+    '{"order": "A:commit", "writers": {"A": ["VACUUM {t}"]}}': "the order: A commits before it reads",
+    '{"order": "A:read A:commit"}': "the order names writer 'A', the race has none",
+    '{"order": "A:read A:commit", "held": "VACUUM {t}"}': "`held` with `winners`, or `order` with `writers`, not both",
+    '{"order": "A:read A:commit", "writers": {"A": ["OPTIMIZE {x}"]}}': "writer A: unknown placeholder {x}; {t} is",
+    '{"order": "R:open A:read A:commit", "writers": {"A": ["VACUUM {t}"]}, "readers": {"R": ["SELECT ("]}}':
+        "reader R: a bracket is not closed",
     '{"held": "VACUUM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "setup": []}': "`setup` or `layout`, not both",
-    '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "setup": []}': "setup-11: no statement",
+    '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "setup": []}': "setup-18: no statement",
 }
 
 
@@ -95,3 +107,32 @@ def test_each_line_of_a_file_is_read_by_itself() -> None:
 def test_a_bad_line_keeps_its_id() -> None:
     [found] = asking.asked_lines(['{"id": 7, "held": "x"}'])
     assert (found.id, found.race) == (7, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"writers": ["A=DELETE FROM {t}"]}, "--writer, --reader and --looks need an --order"),
+        ({"order": "A:read A:commit", "held": UPDATE}, "--held with --winner, or --order with --writer, not both"),
+        ({"order": "A:read A:commit", "writers": ["DELETE FROM {t}"]}, "write NAME=SQL, e.g. A=DELETE FROM {t}"),
+        ({"order": "A:read A:commit", "writers": [f"A={DELETE}"], "looks": ["A=SELECT 1"]}, "no statement of A has"),
+        ({"order": "A:read A:commit", "writers": [f"A={DELETE}"], "looks": ["B=SELECT 1"]}, "there is no such writer"),
+        ({"order": "A:read A:commit", "writers": ["A=SELECT 1"]}, "writer A: does not mention {t}"),
+    ],
+)
+def test_an_order_and_its_parties_are_asked_for_together(options: dict[str, Any], message: str) -> None:
+    given = {"held": None, "winners": [], "layout": None, "setup": None, "isolation": None, "source": None}
+    with pytest.raises(RaceError, match=re.escape(message)):
+        asking.gather(**{**given, **options})
+
+
+def test_parties_are_given_by_name() -> None:
+    race = asking.gather(
+        held=None, winners=[], layout="by-date", setup=None, isolation=None, source=None,
+        order="R:open A:look A:read A:commit A:read A:commit",
+        writers=["A=UPDATE {t} SET amount = {seen} WHERE id = 1", f"A={DELETE}"],
+        readers=["R = SELECT count(*) FROM {t}"], looks=["A=SELECT amount FROM {t} WHERE id = 2"],
+    )
+    assert isinstance(race, Race)
+    assert [one.looks for one in race.writer("A").statements] == ["SELECT amount FROM {t} WHERE id = 2", ""]
+    assert race.reader("R").queries == ("SELECT count(*) FROM {t}",)
