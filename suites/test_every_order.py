@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from lakerace.catalogue import CATALOGUE
 from lakerace.layouts import LAYOUTS
 from lakerace.orders import Order, every_order, order_text
-from lakerace.race import Expected, Race, Writer
-from lakerace.rules.findings import predicted
+from lakerace.race import Race, Writer
+from lakerace.rules.findings import by_the_rules, predicted
 
 if TYPE_CHECKING:
     from lakerace.engines.lines import Line
@@ -53,8 +53,4 @@ def races(_line: Line, profile: str) -> tuple[Race, ...]:
 
 
 def test_race(case, check, engine):
-    expected = {
-        name: Expected(word=found.word, condition=found.condition, source="the rules")
-        for name, found in predicted(case, engine.line).items()
-    }
-    check(case, expected, rules=True, replay=True)
+    check(case, by_the_rules(predicted(case, engine.line)), rules=True, replay=True)
