@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,9 @@ from lakerace.rules.predict import Commit, judge_transaction, predict
 from lakerace.rules.profiles import DATABRICKS, DELTA, DELTA_RS, PROFILES
 from lakerace.rules.statements import NotModelled
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 DAYS = tuple(datetime.date(2026, 8, day) for day in (11, 12, 13))
 PATHS = tuple(f"f{number}" for number in range(6))
 FILES = {
@@ -27,12 +32,18 @@ FILES = {
 SPARK = [profile for profile in PROFILES.values() if profile.engine == DELTA]
 ALL = list(PROFILES.values())
 
-tables = st.builds(
-    Table,
-    columns=st.just({"id": "int", "event_date": "date"}),
-    partitioned=st.sampled_from([(), ("event_date",)]),
-    properties=st.sampled_from([{}, {"delta.enableDeletionVectors": "true"}]),
-    files=st.just(tuple(FILES.values())),
+# Each part is drawn as a whole, the simplest first: to draw it piece by piece takes several times as long.
+tables = st.sampled_from(
+    [
+        Table(
+            columns={"id": "int", "event_date": "date"},
+            partitioned=partitioned,
+            properties=properties,
+            files=tuple(FILES.values()),
+        )
+        for partitioned in ((), ("event_date",))
+        for properties in ({}, {"delta.enableDeletionVectors": "true"})
+    ]
 )
 
 
@@ -47,29 +58,63 @@ def read_of(days: frozenset[datetime.date], everything: bool) -> ReadPredicate:
     )
 
 
-reads = st.builds(read_of, st.frozensets(st.sampled_from(DAYS), max_size=2), st.booleans())
-files = st.lists(st.sampled_from(PATHS), max_size=3, unique=True).map(
-    lambda names: tuple(FILES[name] for name in names)
+def up_to(most: int, things: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The combinations of at most so many things."""
+    listed = list(things)
+    return [found for size in range(most + 1) for found in combinations(listed, size)]
+
+
+def rarely(things: list[Any]) -> st.SearchStrategy[Any]:
+    """The first of ``things`` three times in four: what comes first in the chain hides what comes after it."""
+    return st.sampled_from([things[0]] * 3 * len(things) + things)
+
+
+READS = [read_of(frozenset(days), everything) for days in up_to(2, DAYS) for everything in (False, True)]
+added = st.sampled_from(
+    [
+        tuple(DataFile(path=f"new-{number}", partition={"event_date": day}) for number, day in enumerate(days))
+        for size in range(3)
+        for days in product(DAYS, repeat=size)
+    ]
 )
-added = st.lists(st.sampled_from(DAYS), max_size=2).map(
-    lambda days: tuple(DataFile(path=f"new-{day}", partition={"event_date": day}) for day in days)
+switches = st.sampled_from(list(product((False, True), (True, False))))
+changes = rarely(
+    list(
+        product(
+            (None, *map(frozenset, ((), ("schema",), ("owner",), ("delta.enableDeletionVectors",)))),
+            (None, frozenset(), frozenset({"deletionVectors"})),
+        )
+    )
 )
-properties = st.sampled_from(
-    [None, frozenset(), frozenset({"schema"}), frozenset({"owner"}), frozenset({"delta.enableDeletionVectors"})]
-)
+applications = rarely(list(product(map(frozenset, up_to(1, "ab")), repeat=2)))
+
+
+def transaction(operation, reads, read_files, adds, removes, switched, changed, named):
+    return Transaction(
+        operation=operation,
+        reads=reads,
+        read_files=frozenset(read_files),
+        adds=adds,
+        removes=removes,
+        whole_table=switched[0],
+        data_change=switched[1],
+        metadata=changed[0],
+        protocol=changed[1],
+        applications=named[0],
+        sets=named[1],
+    )
+
+
 transactions = st.builds(
-    Transaction,
-    operation=st.sampled_from(["WRITE", "UPDATE", "DELETE", "MERGE"]),
-    reads=st.lists(reads, max_size=2).map(tuple),
-    read_files=st.frozensets(st.sampled_from(PATHS), max_size=3),
-    whole_table=st.booleans(),
-    adds=added,
-    removes=files,
-    data_change=st.booleans(),
-    metadata=properties,
-    protocol=st.sampled_from([None, frozenset(), frozenset({"deletionVectors"})]),
-    applications=st.frozensets(st.sampled_from(["a", "b"]), max_size=1),
-    sets=st.frozensets(st.sampled_from(["a", "b"]), max_size=1),
+    transaction,
+    st.sampled_from(["WRITE", "UPDATE", "DELETE", "MERGE"]),
+    st.sampled_from([()] * len(READS) + up_to(2, READS)),
+    st.sampled_from(up_to(3, PATHS)),
+    added,
+    st.sampled_from(up_to(3, FILES.values())),
+    switches,
+    changes,
+    applications,
 )
 commits = st.lists(transactions, max_size=4).map(
     lambda done: tuple(
