@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakerace import deltalog
+from lakerace.contention.scenarios import Tally, one_round
 from lakerace.engines.jvm import tap
 from lakerace.layouts import COLUMNS, LAYOUTS, layout, layout_from_statements
 from lakerace.race import WRITE_SERIALIZABLE, Expected, held_against, statement
@@ -69,23 +70,14 @@ def test_used_up_attempts_end_a_compatible_insert(race, setting, allowed, word):
 
 
 @pytest.mark.claim("D-068")
-def test_the_source_of_a_loser_is_not_run_again(delta, engine, table_factory, tmp_path):
-    calls = tmp_path / "calls"
-    path = str(calls)
-
-    def tick(value: int) -> int:
-        with open(path, "a") as file:  # noqa: PTH123 - it is pickled and runs in a Python worker
-            file.write("x")
-        return value
-
-    delta.udf.register("tick", tick, "long")
+def test_the_source_of_a_loser_is_not_run_again(engine, table_factory, tick):
     table = table_factory("flat")
     held = engine.hold(table, "A", statement(merge(1, source="tick(id) AS id FROM range(1, 2)").replace(
         ", DATE'2026-08-11' AS event_date", "")))
-    assert calls.stat().st_size == 1
+    assert tick() == 1
     engine.run(table, "B", statement(UPDATE))
     assert held.release().word == "append"
-    assert calls.stat().st_size == 1
+    assert tick() == 1
 
 
 @pytest.mark.claim("D-069")
@@ -110,13 +102,11 @@ class Rounds:
 
 def run_rounds(engine: Any, table: Table, jobs: list[str]) -> Rounds:
     """All jobs read, then commit one after the other; the losers run again, until none is left."""
-    attempts, wasted = 0, []
+    tally, wasted = Tally(), []
     while jobs:
-        held = [(job, engine.hold(table, f"job-{number}", statement(job))) for number, job in enumerate(jobs)]
-        attempts += len(held)
-        jobs = [job for job, writer in held if writer.release().word != "commits"]
+        jobs = one_round(engine, table, jobs, tally)
         wasted.append(deltalog.files(table.path).unreferenced_bytes)
-    return Rounds(attempts, tuple(wasted))
+    return Rounds(tally.attempts, tuple(wasted))
 
 
 @pytest.mark.claim("D-071", "D-081")

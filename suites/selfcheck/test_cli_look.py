@@ -144,7 +144,7 @@ def test_doctor_tells_what_is_wrong(told: Told, monkeypatch: pytest.MonkeyPatch)
 def test_claims_are_told_and_counted(told: Told) -> None:
     out = told("claims")[1]
     assert "D-001  " in out
-    assert len(json.loads(told("claims", "--json")[1])) == 132
+    assert len(json.loads(told("claims", "--json")[1])) == 165
     predicted = told("claims", "--answer", "predicted")[1]
     assert predicted.startswith("B-001  predicted: ")
     for label in ("Databricks, predicted", "open source, measured"):
