@@ -60,13 +60,13 @@ def test_ten_million_attempts_are_the_default(delta):
 
 
 @pytest.mark.claim("D-067")
-@pytest.mark.parametrize(("allowed", "word"), [("0", "fails"), ("1", "commits")])
+@pytest.mark.parametrize(("allowed", "word"), [("0", "attempts"), ("1", "commits")])
 def test_used_up_attempts_end_a_compatible_insert(race, setting, allowed, word):
     """The number counts the attempts after the first one."""
     setting("spark.databricks.delta.maxCommitAttempts", allowed)
     outcome = race(held=INSERT, winners=[INSERT]).outcome("A")
     assert outcome.word == word
-    assert outcome.condition == ("DELTA_MAX_COMMIT_RETRIES_EXCEEDED" if word == "fails" else None)
+    assert outcome.condition == ("DELTA_MAX_COMMIT_RETRIES_EXCEEDED" if word == "attempts" else None)
 
 
 @pytest.mark.claim("D-068")
