@@ -39,6 +39,7 @@ def test_the_setting_counts_attempts_after_the_first(
     assert (outcome.word, outcome.attempts, outcome.version) == ("commits", attempts, BASE_VERSION + winners + 1)
 
 
+@pytest.mark.report("I8")
 @pytest.mark.parametrize("sql", [INSERT, MERGE], ids=["harmless", "conflicting"])
 def test_with_zero_no_conflict_is_looked_for(engine, table_factory, setting, sql: str) -> None:
     """So the exception of the conflict never comes, and neither `except ConcurrentAppendException` nor a class of

@@ -206,6 +206,25 @@ def test_the_condition_is_read_from_the_text_when_no_getter_has_it() -> None:
     assert "\n" not in found.message
 
 
+STREAM_FAILED = """[STREAM_FAILED] Query [id = 4c692454-401d-4e58-9622, runId = bcadfea0-d2e9] terminated with \
+exception: An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "job.py", line 7, in upsert
+    raise convert_exception(e)
+delta.exceptions.captured.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict
+ SQLSTATE: XXKST"""
+
+
+def test_a_conflict_in_a_batch_of_a_stream_is_in_the_text_of_what_ends_the_stream() -> None:
+    error = SparkError(STREAM_FAILED, "STREAM_FAILED", "XXKST", id="4c692454", message="An exception was raised by ...")
+    found = classify(error)
+    assert found is not None
+    assert (found.kind, found.condition, found.sqlstate) == (APPEND, "DELTA_CONCURRENT_APPEND.WITHOUT_HINT", None)
+    assert (found.root, found.parameters) == ("io.delta.exceptions.ConcurrentAppendException", {})
+    assert found.wrapped
+    assert found.rerun_can_help
+    assert classify(SparkError("[STREAM_FAILED] Query ... ValueError: a bug", "STREAM_FAILED", "XXKST")) is None
+
+
 def test_the_class_is_read_from_the_text_of_a_wrapping_error() -> None:
     text = "An error occurred while calling o1.sql.\n: io.delta.exceptions.ConcurrentDeleteReadException: files ..."
     found = classify(python_class("Py4JJavaError", "py4j.protocol")(text))

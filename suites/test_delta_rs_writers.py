@@ -1,0 +1,111 @@
+"""Who loses on delta-rs? MERGE by partition, Z-order behind a MERGE, application ids, first writes of many threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from lakerace import deltalog
+from lakerace.conflicts import classify
+from lakerace.layouts import layout
+from lakerace.race import Expected, held_against
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENGINES, VERSIONS = ("delta-rs",), ">=1.6"
+FLAT, BY_DATE = layout("flat"), layout("by-date")
+COMMITS = Expected(word="commits")
+APPEND = Expected(word="append", surfaced="CommitFailedError")
+DELETE_READ = Expected(word="delete-read", surfaced="CommitFailedError")
+
+
+def merge(number: int, date: str, on: str) -> str:
+    source = f"(SELECT {number} AS id, DATE'{date}' AS event_date)"
+    return (f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id AND {on.format(date=date)} "
+            "WHEN MATCHED THEN UPDATE SET note = 'merged'")
+
+
+LITERAL, JOINED = "t.event_date = DATE'{date}'", "t.event_date = s.event_date"
+RACES = (
+    held_against("rs-merges-into-two-partitions-by-literals-both-commit", layout=BY_DATE,
+                 held=merge(1, "2026-08-11", LITERAL), winners=[merge(16, "2026-08-12", LITERAL)],
+                 expect=[COMMITS, COMMITS], reports=("F1",)),
+    held_against("rs-a-merge-that-names-its-partition-through-the-join-loses", layout=BY_DATE,
+                 held=merge(1, "2026-08-11", JOINED), winners=[merge(16, "2026-08-12", JOINED)],
+                 expect=[APPEND, COMMITS], reports=("F1",)),
+    held_against("rs-merges-into-one-partition-conflict", layout=BY_DATE, held=merge(1, "2026-08-11", LITERAL),
+                 winners=[merge(2, "2026-08-11", LITERAL)], expect=[APPEND, COMMITS], reports=("F1",)),
+    held_against("rs-zorder-loses-to-a-merge-of-its-files", layout=FLAT, held="OPTIMIZE {t} ZORDER BY (id)",
+                 winners=[merge(1, "2026-08-11", "true")], expect=[DELETE_READ, COMMITS], reports=("F7",)),
+    held_against("rs-zorder-passes-an-append", layout=FLAT, held="OPTIMIZE {t} ZORDER BY (id)",
+                 winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
+                 expect=[COMMITS, COMMITS], reports=("F7",)),
+)
+
+
+def test_race(case, check):
+    check(case, rules=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_deltalake(tmp_path / "t", pyarrow.table({"id": [0]}))
+    return tmp_path / "t"
+
+
+def append(table: DeltaTable | Path, number: int, application: str) -> None:
+    used = CommitProperties(app_transactions=[Transaction(application, number)])
+    write_deltalake(table, pyarrow.table({"id": [number]}), mode="append", commit_properties=used)
+
+
+@pytest.mark.report("D3")
+@pytest.mark.parametrize(("winner", "loser"), [(5, 6), (6, 5), (5, 5)])
+def test_of_two_appends_with_one_application_id_one_wins(path: Path, winner: int, loser: int) -> None:
+    """Two handles of one version: whatever the versions of the id, the second append fails; under ids of their own
+    both commit."""
+    first, second = DeltaTable(path), DeltaTable(path)
+    append(first, winner, "loader")
+    with pytest.raises(CommitFailedError) as raised:
+        append(second, loser, "loader")
+    found = classify(raised.value)
+    assert found is not None
+    assert (found.kind, found.rerun_can_help) == ("transaction", False)
+    append(DeltaTable(path), loser, "other loader")
+    assert deltalog.rows(path)[1] == tuple((number,) for number in sorted((0, winner, loser)))
+
+
+@pytest.mark.report("D3")
+def test_an_append_repeated_under_its_id_is_written_again(path: Path) -> None:
+    """One after the other nothing is skipped: the same id and version write their rows a second time."""
+    for _ in range(2):
+        append(DeltaTable(path), 5, "loader")
+    assert deltalog.rows(path)[1] == ((0,), (5,), (5,))
+
+
+@pytest.mark.report("F9")
+def test_first_writes_fail_with_the_class_of_a_conflict(tmp_path: Path) -> None:
+    """Of four threads that create one table, those that fail get CommitFailedError, and every acknowledged row is
+    there."""
+    together, errors, path = threading.Barrier(4), [], tmp_path / "t"
+
+    def write(number: int) -> None:
+        together.wait()
+        try:
+            write_deltalake(path, pyarrow.table({"id": [number]}), mode="append")
+        except Exception as error:
+            errors.append((number, error))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    failed = {number for number, _ in errors}
+    assert [error for _, error in errors if not isinstance(error, CommitFailedError)] == []
+    assert deltalog.rows(path)[1] == tuple((number,) for number in range(4) if number not in failed)

@@ -1,0 +1,135 @@
+"""Which class does Python see? After which import, through which API, in a batch of a stream, and over Connect."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.version import Version
+
+from lakerace.engines.lines import Line, line
+
+VERSIONS = ">=4.0"
+SCRIPT = Path(__file__).parent / "processes" / "seen_classes.py"
+LIMIT_S = 900
+CAPTURED = "delta.exceptions.captured"
+RAW, OF_A_STREAM = "py4j.protocol.Py4JJavaError", "pyspark.errors.exceptions.captured.StreamingQueryException"
+CLASSES = {
+    "append": "ConcurrentAppendException",
+    "delete-read": "ConcurrentDeleteReadException",
+    "metadata": "MetadataChangedException",
+    "protocol": "ProtocolChangedException",
+    "transaction": "ConcurrentTransactionException",
+    "write": "ConcurrentWriteException",
+}
+CONDITIONS = {
+    "append": "CONCURRENT_APPEND",
+    "delete-read": "CONCURRENT_DELETE_READ",
+    "metadata": "METADATA_CHANGED",
+    "protocol": "PROTOCOL_CHANGED",
+    "transaction": "CONCURRENT_TRANSACTION",
+}
+OVER_CONNECT = tuple(CONDITIONS)
+UNKNOWN = "pyspark.errors.exceptions.connect.UnknownException"
+Seen = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def chosen(pytestconfig: pytest.Config) -> Line:
+    return line(pytestconfig.getoption("lakerace_engine"))
+
+
+@pytest.fixture(scope="module")
+def seen(chosen: Line, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """What the script tells of each step and conflict; over Connect too where its client is installed."""
+    folder = tmp_path_factory.mktemp("classes")
+    (folder / "tmp").mkdir()
+    parts = ("classic", *(("connect",) if importlib.util.find_spec("grpc") else ()))
+    run = subprocess.run(
+        [sys.executable, str(SCRIPT), chosen.name, str(folder), *parts], check=False, capture_output=True, text=True,
+        timeout=LIMIT_S,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    told = [json.loads(text) for text in run.stdout.splitlines() if text.startswith("{")]
+    return {(one["step"], one["kind"]): one for one in told}
+
+
+@pytest.mark.report("G5")
+@pytest.mark.parametrize("step", ["pyspark", "delta.tables", "delta.exceptions", CAPTURED])
+@pytest.mark.parametrize("kind", ["append", "metadata"])
+def test_the_class_after_each_import(seen: Seen, chosen: Line, step: str, kind: str) -> None:
+    """With pyspark alone it is always Py4JJavaError. After delta.tables or delta.exceptions it is Delta's own class on
+    4.4, and still Py4JJavaError on 4.0; after delta.exceptions.captured it is Delta's own on both."""
+    mapped = {"pyspark": False, CAPTURED: True}.get(step, Version(chosen.delta) >= Version("4.4"))
+    assert seen[step, kind]["class"] == (f"{CAPTURED}.{CLASSES[kind]}" if mapped else RAW)
+
+
+@pytest.mark.report("G5")
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "transaction"])
+def test_delta_s_own_classes_tell_nothing_more_and_have_no_common_base(seen: Seen, kind: str) -> None:
+    """Each kind has its own class, whose getCondition() and getSqlState() give nothing, and `except
+    DeltaConcurrentModificationException` catches none of them."""
+    found = seen[CAPTURED, kind]
+    assert found["class"] == f"{CAPTURED}.{CLASSES[kind]}"
+    assert (found["condition"], found["sqlstate"], found["parameters"], found["bases"]) == (None, None, [], [])
+
+
+@pytest.mark.report("G1", "G5")
+@pytest.mark.parametrize(("kind", "of"), [
+    ("optimize", "delete-read"), ("optimize by method", "delete-read"), ("append by method", "append"),
+])
+def test_optimize_and_the_methods_of_delta_table_are_not_wrapped(seen: Seen, kind: str, of: str) -> None:
+    """OPTIMIZE, by SQL or by method, and DeltaTable.update end in the class of the conflict itself."""
+    assert seen[CAPTURED, kind]["class"] == f"{CAPTURED}.{CLASSES[of]}"
+
+
+@pytest.mark.report("G5")
+def test_in_a_batch_of_a_stream(seen: Seen) -> None:
+    """Inside foreachBatch it is Delta's own class; what ends the stream is StreamingQueryException, with a condition of
+    its own (STREAM_FAILED) and the conflict in its text only."""
+    assert seen[CAPTURED, "append inside foreachBatch"]["class"] == f"{CAPTURED}.{CLASSES['append']}"
+    around = seen[CAPTURED, "append around foreachBatch"]
+    assert (around["class"], around["condition"], around["sqlstate"]) == (OF_A_STREAM, "STREAM_FAILED", "XXKST")
+    told = seen[CAPTURED, "append as the exception of the query"]
+    assert (told["class"], told["condition"]) == (OF_A_STREAM, None)
+
+
+@pytest.mark.report("G1", "G3", "G5")
+def test_whatever_the_class_lakerace_knows_the_conflict(seen: Seen) -> None:
+    """lakerace.conflicts.classify names the kind in every one of these forms, raw, typed, wrapped or over Connect."""
+    told = {kind: (one["classified"] or [None])[0] for kind, one in seen.items()}
+    of = {"optimize": "delete-read", "optimize by method": "delete-read"}
+    assert told == {(step, kind): of.get(kind, kind.partition(" ")[0]) for step, kind in seen}
+
+
+@pytest.fixture
+def connected(seen: Seen) -> Seen:
+    if not any(step == "connect" for step, _ in seen):
+        pytest.skip("no client of Spark Connect here: pip install 'lakerace[connect]'")
+    return seen
+
+
+@pytest.mark.report("G3")
+@pytest.mark.parametrize("kind", OVER_CONNECT)
+def test_over_connect_the_class_is_unknown_and_the_condition_is_told(connected: Seen, kind: str) -> None:
+    """Without an import of Delta it is an UnknownException of the client with condition and SQLSTATE, so only `except
+    ConcurrentAppendException` is lost."""
+    found = connected["connect", kind]
+    assert found["class"] == UNKNOWN
+    assert (found["condition"].partition(".")[0], found["sqlstate"]) == (f"DELTA_{CONDITIONS[kind]}", "2D521")
+
+
+@pytest.mark.report("G3")
+@pytest.mark.parametrize("kind", OVER_CONNECT)
+def test_over_connect_after_an_import_of_delta_connect(connected: Seen, chosen: Line, kind: str) -> None:
+    """After an import of delta.connect it is Delta's own class on 4.4, with condition and SQLSTATE, and on 4.0 still an
+    UnknownException."""
+    found = connected["connect delta.connect", kind]
+    own = f"delta.connect.exceptions.{CLASSES[kind]}" if Version(chosen.delta) >= Version("4.4") else UNKNOWN
+    assert found["class"] == own
+    assert (found["condition"].partition(".")[0], found["sqlstate"]) == (f"DELTA_{CONDITIONS[kind]}", "2D521")
