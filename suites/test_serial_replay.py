@@ -55,7 +55,7 @@ HELD = "A:read B:read B:commit A:commit"
 
 @pytest.mark.parametrize(("case", "told"), [
     (race(HELD, OTHER_INSERT, INSERT), "explained by: B then A"),
-    (race(HELD, OPTIMIZE, INSERT), "explained by: B"),
+    (race(HELD, OPTIMIZE, INSERT), "explained by: B; A changed no row"),
     (race(HELD, UPDATE, UPDATE), "explained by: B"),
     (race("A:read A:commit B:read B:commit", UPDATE, (INSERT, OTHER_INSERT)), "explained by: A then B.1 then B.2"),
     (race("A:look A:read A:commit B:look B:read B:commit", BUMP, BUMP), "explained by: A then B"),
