@@ -136,3 +136,22 @@ def test_parties_are_given_by_name() -> None:
     assert isinstance(race, Race)
     assert [one.looks for one in race.writer("A").statements] == ["SELECT amount FROM {t} WHERE id = 2", ""]
     assert race.reader("R").queries == ("SELECT count(*) FROM {t}",)
+
+
+def test_a_line_may_say_what_the_session_is_to_have() -> None:
+    line = '{{"held": "DELETE FROM {{t}}", "winners": ["DELETE FROM {{t}}"], {}}}'
+    function = '"name": "f", "parameters": "day DATE", "returns": "INT", "computes": "day(day)"'
+    good, java, wrong, unknown = asking.asked_lines([
+        line.format(f'"settings": {{"a.b": "1"}}, "functions": [{{{function}}}]'),
+        line.format(f'"functions": [{{{function}, "java": "public ..."}}]'),
+        line.format('"settings": {"a.b": 1}'),
+        line.format(f'"functions": [{{{function}, "scala": "x"}}]'),
+    ])
+    assert good.race is not None
+    assert java.race is not None
+    assert good.race.settings == (("a.b", "1"),)
+    assert [str(one.race.functions[0]) for one in (good, java)] == [
+        "f(day DATE) RETURNS INT in SQL: day(day)", "f(day DATE) RETURNS INT in Java: day(day)",
+    ]
+    assert wrong.error == "no race: Expected `str`, got `int` - at `$.settings[...]`"
+    assert unknown.error == "no race: Object contains unknown field `scala` - at `$.functions[0]`"

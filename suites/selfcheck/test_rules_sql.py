@@ -87,6 +87,8 @@ def test_only_conjuncts_on_partition_columns_alone_narrow_the_read(condition, pa
         ("event_date IS NOT NULL", {11, 12}),
         ("event_date IS NULL", set()),
         ("event_date = NULL", set()),
+        ("struct(event_date) = struct(DATE'2026-08-11')", {11}),
+        ("(event_date, 1) IN ((DATE'2026-08-12', 1), (DATE'2026-08-11', 2))", {12}),
         ("event_date < current_date()", {11, 12}),
     ],
 )
