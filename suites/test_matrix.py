@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lakerace.expect import from_cell, grid_path, read_grid
 from lakerace.matrix import Cell, cells, race_of
 from lakerace.race import Expected, Race
-from lakerace.serial import EXPLAINED, UNKNOWN
+from lakerace.serial.model import EXPLAINED, UNKNOWN
 
 if TYPE_CHECKING:
     from lakerace.engines.lines import Line

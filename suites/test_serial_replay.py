@@ -12,9 +12,9 @@ from lakerace.layouts import LAYOUTS
 from lakerace.orders import parse_order
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Race, Reader, Statement, Writer, statement
 from lakerace.run import run_race
-from lakerace.serial import ANOMALY, EXPLAINED, UNKNOWN
 from lakerace.serial.engine import Replayer
 from lakerace.serial.history import ended, history_of
+from lakerace.serial.model import ANOMALY, EXPLAINED, UNKNOWN
 
 if TYPE_CHECKING:
 

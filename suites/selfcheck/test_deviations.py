@@ -20,7 +20,7 @@ from lakerace.expect import (
 )
 from lakerace.judge import DECLARED, MEETS, UNDECLARED, judge
 from lakerace.race import Expected
-from lakerace.serial import Explanation, Replay, Tried
+from lakerace.serial.model import Explanation, Replay, Tried
 from selfcheck.declared import BOTH, LINE, LOSES
 from selfcheck.seen import DONE, LOST, with_commit
 

@@ -18,7 +18,7 @@ from lakerace.report.progress import EVERY_RACES, EVERY_SECONDS, Progress
 from lakerace.report.transcript import timeline, transcript
 from lakerace.report.view import grids
 from lakerace.results import Results
-from lakerace.serial import Explanation, Replay, Tried
+from lakerace.serial.model import Explanation, Replay, Tried
 from selfcheck.judged import made, named, run_of
 
 

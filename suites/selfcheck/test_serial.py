@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from lakerace.observe import ABORTS, FAILS, NO_COMMIT
 from lakerace.race import ISOLATIONS, SERIALIZABLE, WRITE_SERIALIZABLE
-from lakerace.serial import (
-    ANOMALIES,
+from lakerace.serial.anomalies import ANOMALIES
+from lakerace.serial.explain import explain
+from lakerace.serial.model import (
     ANOMALY,
     EXPLAINED,
     UNKNOWN,
@@ -29,7 +30,6 @@ from lakerace.serial import (
     NotReplayable,
     Ran,
     Replayed,
-    explain,
 )
 
 Row = tuple[Any, ...]
