@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lakerace.conflicts import classify
-from lakerace.drivers.phases import WITHIN, Locks, ask
+from lakerace.drivers.phases import error_while_held
 from lakerace.layouts import LAYOUTS, layout, layout_from_statements
 from lakerace.orders import parse_order
 from lakerace.race import Expected, Race, Write, Writer, held_against, statement
@@ -177,27 +176,7 @@ def while_held(engine, tmp_path) -> Callable[..., BaseException | None]:
     """
 
     def racing(create: Callable[[], object], meanwhile: Callable[[], object]) -> BaseException | None:
-        locks, done, errors = Locks(engine._jvm.jvm, engine.hooks, tmp_path.name), threading.Event(), []
-
-        def work() -> None:
-            locks.attach()
-            try:
-                create()
-            except Exception as error:
-                errors.append(error)
-            finally:
-                locks.detach()
-                done.set()
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            assert ask(locks.reached_commit, done, WITHIN, locks.board)
-            meanwhile()
-        finally:
-            locks.open_all()
-            thread.join(WITHIN)
-        return errors[0] if errors else None
+        return error_while_held(engine._jvm.jvm, engine.hooks, tmp_path.name, create, meanwhile)
 
     return racing
 

@@ -5,41 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
 
 from lakerace.drivers.phases import Locks
+from lakerace.drivers.threads import WITHIN, in_a_thread
 from lakerace.race import statement
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 VERSIONS = ">=4.0"
-LIMIT_S = 300
 SCRIPT = Path(__file__).parent / "processes" / "unpinned_threads.py"
 AS_LOADER = {"spark.databricks.delta.write.txnAppId": "loader", "spark.databricks.delta.write.txnVersion": "1"}
 INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
 OTHER_INSERT = INSERT.replace("201", "202")
-
-
-def in_a_thread(work: Callable[[], Any]) -> Any:
-    """What ``work`` gives, or the error that it ends with, when a thread of its own does it."""
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except Exception as error:
-            found.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(LIMIT_S)
-    return found[0]
 
 
 @pytest.mark.report("D9")
@@ -124,7 +104,7 @@ def test_without_pinned_threads(engine, tmp_path):
     """Without pinning DeltaTable and SQL work in threads too, but a local property of one thread is seen in another."""
     run = subprocess.run(
         [sys.executable, str(SCRIPT), engine.line.name, str(tmp_path)], check=True, capture_output=True, text=True,
-        timeout=LIMIT_S,
+        timeout=WITHIN,
     )
     assert json.loads(run.stdout.splitlines()[-1]) == {
         "update": None, "delete": None, "read": 3, "history": 3, "optimize": 1, "sql": 1, "leaks": "yes",

@@ -50,7 +50,7 @@ RACES = (
 
 
 def test_race(case, check):
-    check(case, rules=not case.settings)
+    check(case, rules=True)
 
 
 @pytest.mark.report("D1")

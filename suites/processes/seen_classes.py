@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from lakerace.conflicts import classify
 from lakerace.drivers.gate import Gate
-from lakerace.drivers.phases import WITHIN, Locks, ask, probe
+from lakerace.drivers.phases import WITHIN, Locks, ask, error_while_held, probe
 from lakerace.engines.jvm import spark_conf
 from lakerace.engines.lines import line
 
@@ -70,28 +70,12 @@ class Classic:
 
     def error_of(self, table: str, held: Callable[[], object], winner: str) -> BaseException:
         """The error of ``held``, which stands before its commit while ``winner`` commits."""
-        locks, done, errors = Locks(self.jvm, self.hooks, table), threading.Event(), []
-
-        def work() -> None:
-            locks.attach()
-            try:
-                held()
-            except Exception as error:
-                errors.append(error)
-            finally:
-                locks.detach()
-                done.set()
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            if not ask(locks.reached_commit, done, WITHIN, locks.board):
-                raise RuntimeError(f"it ended before its commit: {errors}")
-            self.spark.sql(winner.format(t=table))
-        finally:
-            locks.open_all()
-            thread.join(WITHIN)
-        return errors[0]
+        error = error_while_held(
+            self.jvm, self.hooks, table, held, lambda: self.spark.sql(winner.format(t=table))
+        )
+        if error is None:
+            raise RuntimeError(f"no conflict with {winner}")
+        return error
 
 
 def told(**more: object) -> None:

@@ -8,39 +8,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-os.environ["PYSPARK_PIN_THREAD"] = "false"
 
 from pyspark.sql import SparkSession
 
+from lakerace.drivers.threads import in_a_thread
 from lakerace.engines.jvm import spark_conf
 from lakerace.engines.lines import line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def in_a_thread(work: Callable[[], Any]) -> Any:
-    """What ``work`` gives, or how it ends, when a thread of its own does it."""
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except Exception as error:
-            found.append(f"{type(error).__name__}: {str(error).splitlines()[0][:120]}")
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return found[0]
 
 
 def main(name: str, folder: Path) -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PIN_THREAD"] = "false"
     (folder / "tmp").mkdir(exist_ok=True)
     builder = SparkSession.builder.master("local[1]").appName("unpinned threads")
     for key, value in spark_conf(line(name), folder).items():
@@ -61,7 +40,7 @@ def main(name: str, folder: Path) -> None:
         }
         in_a_thread(lambda: spark.sparkContext.setLocalProperty("lakerace.mine", "yes"))
         found["leaks"] = in_a_thread(lambda: spark.sparkContext.getLocalProperty("lakerace.mine"))
-        print(json.dumps(found))
+        print(json.dumps(found, default=repr))
     finally:
         spark.stop()
 

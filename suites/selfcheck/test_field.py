@@ -30,6 +30,17 @@ def test_every_report_is_answered_and_every_id_is_a_report() -> None:
     assert unanswered(field.load_reports(), field.evidence(tuple(load_lines().values()))) == ()
 
 
+LAST = {"A": 21, "B": 17, "C": 21, "D": 9, "E": 15, "F": 11, "G": 5, "H": 15, "I": 10}
+"""The last number of each section; the collection has the odd ones, and all of I."""
+
+
+def test_a_section_that_is_there_is_whole() -> None:
+    ids = field.known_ids()
+    there = {one[0] for one in ids}
+    wanted = {f"{name}{number}" for name in there for number in range(1, LAST[name] + 1, 1 if name == "I" else 2)}
+    assert sorted(wanted - ids) == []
+
+
 def test_reports_are_sorted_by_section_and_number() -> None:
     assert [one.id for one in check_reports([changed(id="B2"), changed(id="A10"), changed(id="A9")])] == [
         "A9", "A10", "B2",
@@ -90,6 +101,9 @@ def test_the_measured_outcome_is_what_the_race_expects_there(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     (tmp_path / "test_first.py").write_text(SUITE, encoding="utf-8")
+    # The tests of a suite whose packages are not installed can't run here, and so answer nothing.
+    other = "import pytest, not_installed\n@pytest.mark.report('A1')\ndef test_other(): pass\n"
+    (tmp_path / "test_other.py").write_text(other, encoding="utf-8")
     monkeypatch.setattr(named, "suites_dir", lambda: tmp_path)
     race = Shown(name="r", is_race=True, outcomes={
         "delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits",
