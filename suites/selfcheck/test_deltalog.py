@@ -192,6 +192,31 @@ def test_write_serializable_is_written_into_every_metadata_action(table: Path) -
     assert sorted(found.suffix for found in (table / "_delta_log").iterdir()) == [".json"] * 3
 
 
+MARKED = f"a.parquet with deletion vector {VECTOR_FILE}@4"
+
+
+@pytest.mark.parametrize(
+    ("second", "missed"),
+    [
+        ([remove("a.parquet", deletionVector=VECTOR), add("c.parquet")], ()),
+        ([remove("a.parquet"), add("c.parquet")], ("a.parquet",)),
+        ([add("a.parquet", deletionVector={**VECTOR, "offset": 9}), remove("a.parquet", deletionVector=VECTOR)], ()),
+        ([remove("d=1%253A2/b.parquet")], ()),
+    ],
+    ids=["as it is", "without its vector", "under another vector", "another file"],
+)
+def test_a_file_is_its_path_and_its_deletion_vector(
+    table: Path, second: list[dict[str, Any]], missed: tuple[str, ...]
+) -> None:
+    entry(table, 2, remove("a.parquet"), add("a.parquet", deletionVector=VECTOR))
+    entry(table, 3, *second)
+    marked, found = deltalog.read_commits(table, 1)
+    assert (marked.removed, marked.added, marked.missed) == (("a.parquet",), (MARKED,), ())
+    assert found.missed == missed
+    broken = tuple(f"version 3 removes {name}, which version 2 had removed" for name in missed)
+    assert deltalog.duplicate_actions((marked, found)) == broken
+
+
 def commit(version: int, *, used: tuple[str, ...] = (), **files: tuple[str, ...]) -> Commit:
     return Commit(version=version, operation="X", transactions=used, **files)
 
@@ -206,8 +231,12 @@ def commit(version: int, *, used: tuple[str, ...] = (), **files: tuple[str, ...]
         ([commit(1, added=("a", "a"))], ("version 1 adds a 2 times",)),
         ([commit(1, used=("q=1",)), commit(2, used=("q=1",))],
          ("version 2 uses transaction q=1, as version 1 had",)),
+        ([commit(1, removed=("a",), missed=("a",))], ("version 1 removes a, which was not there",)),
+        ([commit(1, removed=("a",)), commit(2, removed=("a",), missed=("a",))],
+         ("version 2 removes a, which version 1 had removed",)),
     ],
-    ids=["clean", "restored", "re-added", "removed twice", "listed twice", "transaction twice"],
+    ids=["clean", "restored", "re-added", "removed twice", "listed twice", "transaction twice", "not there",
+         "not there any more"],
 )
 def test_what_no_order_can_explain(commits: list[Commit], wrong: tuple[str, ...]) -> None:
     assert deltalog.duplicate_actions(commits) == wrong
