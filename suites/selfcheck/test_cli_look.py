@@ -123,6 +123,7 @@ def test_show_tells_where_a_matrix_cell_stands(told: Told) -> None:
 def test_show_knows_statements_and_layouts(told: Told) -> None:
     assert told("show", "vacuum")[1] == "statement vacuum: VACUUM with the default retention\n\nVACUUM {t}\n"
     assert told("show", "flat")[1].startswith("layout flat: unpartitioned")
+    assert "INSERT INTO {other} VALUES (101, " in told("show", "other")[1]
 
 
 def test_doctor_tells_what_is_wrong(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,12 +112,12 @@ class FakePytest:
     def __init__(self, results: Any, code: int) -> None:
         self.results, self.code, self.command = results, code, list[str]()
 
-    def __call__(self, command: list[str], **_: Any) -> FakePytest:
+    def __call__(self, command: list[str]) -> int:
         from lakerace.results import Results, save
 
         self.command = command
         if self.results:
-            folder = Path(command[command.index("--results") + 1])
+            folder = next(Path(part.partition("=")[2]) for part in command if part.startswith("--results="))
             folder.mkdir(parents=True, exist_ok=True)
             save(
                 Results(
@@ -125,18 +129,27 @@ class FakePytest:
                 ),
                 folder / "results.json",
             )
-        return self
-
-    def wait(self) -> int:
         return self.code
+
+
+@pytest.fixture
+def pytest_ends(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakePytest]:
+    """``pytest_ends(code, *results)``: stand in for pytest, on a machine that can run the engine."""
+
+    def ending(code: int, *results: Any) -> FakePytest:
+        fake = FakePytest(results, code)
+        monkeypatch.setattr(cli_run, "run_group", fake)
+        monkeypatch.setattr(cli_run, "check_ready", lambda *_: None)
+        return fake
+
+    return ending
 
 
 @pytest.mark.parametrize(("ended", "code"), [(0, 0), (1, 1), (2, 130), (3, 2), (4, 2)])
 def test_run_prints_the_grid_and_tells_pytests_verdict(
-    told: Told, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: int, code: int
+    told: Told, pytest_ends: Callable[..., FakePytest], tmp_path: Path, ended: int, code: int
 ) -> None:
-    fake = FakePytest((result(MATRIX, HELD),), ended)
-    monkeypatch.setattr(cli_run.subprocess, "Popen", fake)
+    fake = pytest_ends(ended, result(MATRIX, HELD))
     chosen = ("-k", "by-date", "--race", "matrix/*", "--race", "*~optimize")
     found, out, _ = told("run", "-n", "2", *chosen, "--results", str(tmp_path / "r"))
     assert found == code
@@ -148,9 +161,62 @@ def test_run_prints_the_grid_and_tells_pytests_verdict(
     assert "--race matrix/* --race *~optimize -k by-date" in given
 
 
-def test_a_run_without_a_race_is_told(refused: Refused, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cli_run.subprocess, "Popen", FakePytest((), 5))
+def test_a_run_without_a_race_is_told(
+    refused: Refused, pytest_ends: Callable[..., FakePytest], tmp_path: Path
+) -> None:
+    pytest_ends(5)
     assert "no race was run: pytest ended with 5" in refused("run", "--results", str(tmp_path))
+
+
+def test_an_interrupted_run_without_a_race_leaves_the_last_results(
+    refused: Refused, pytest_ends: Callable[..., FakePytest], tmp_path: Path
+) -> None:
+    last = Path(saved(tmp_path, result(MATRIX, HELD))).read_text(encoding="utf-8")
+    pytest_ends(2)
+    refused("run", "--results", str(tmp_path), code=130)
+    assert (tmp_path / "results.json").read_text(encoding="utf-8") == last
+
+
+def test_what_keeps_a_run_from_starting_is_told_before_any_race(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cli_run, "run_group", None)
+    (tmp_path / "file").touch()
+    below = tmp_path / "file" / "r"
+    refusal = refused("run", "--results", str(below))
+    assert refusal == f"lakerace: {below} can't be written (Not a directory): set --results to another folder\n"
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    assert "the java of JAVA_HOME=/nonexistent does not start" in refused("run", "--results", str(tmp_path))
+    monkeypatch.setenv("LAKERACE_HOME", str(tmp_path / "file"))
+    assert "set LAKERACE_HOME to another folder" in refused("run", "--results", str(tmp_path))
+
+
+STUBBORN = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, lambda *_: print("asked", flush=True))
+child = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.sigwait([signal.SIGUSR1])"])
+print(child.pid, flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_a_second_interrupt_leaves_no_process_behind(tmp_path: Path) -> None:
+    import psutil
+
+    text = f"import sys; from lakerace.cli_run import run_group; run_group([sys.executable, '-S', '-c', {STUBBORN!r}])"
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli_run.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", text], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as run:
+        assert run.stdout is not None
+        child = psutil.Process(int(run.stdout.readline()))
+        started = [child, *child.parents()[:1]]
+        run.send_signal(signal.SIGINT)
+        assert run.stdout.readline() == "asked\n"
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(30) == 128 + signal.SIGTERM
+    assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
 def test_bench_prints_its_figures(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lakerace import plugin
 from lakerace.layouts import LAYOUTS
 from lakerace.race import held_against
+from lakerace.results import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +76,49 @@ def test_workers_tell_a_wrong_name_as_one_process_does(inner: Callable[..., tupl
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "ERROR: --race 'a~d': no race of profile core on delta-4.4 is called so; did you mean 'a~" in output
     assert "INTERNALERROR" not in output
+
+
+RACING = """
+def test_one(race):
+    race(held="DELETE FROM {t} WHERE id = 1", winners=["DELETE FROM {t} WHERE id = 2"])
+
+def test_two(race):
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one-process", "xdist"])
+def test_what_keeps_an_engine_from_starting_is_told_once_before_any_race(
+    inner: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    code, output = inner(RACING, *workers)
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert output.count("the java of JAVA_HOME=/nonexistent does not start") == 1, output
+    assert "INTERNALERROR" not in output
+
+
+def test_the_results_of_an_interrupted_run_say_so(
+    inner: Callable[..., tuple[int, str]], pytester: pytest.Pytester
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        inner(RACING, "--engine", "delta-rs")
+    note = "interrupted: 1 race was run, 2 tests were chosen"
+    results = pytester.path / "results" / "latest"
+    assert load(results / "results.json").notes == (note,)
+    for name in ("matrix.md", "index.html"):
+        assert note in (results / name).read_text(encoding="utf-8")
+
+
+def test_a_race_is_found_from_any_folder_below_the_root(
+    inner: Callable[..., tuple[int, str]], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]\ntestpaths = .")
+    below = pytester.mkdir("below")
+    pytester.makepyfile(test_three=THREE)
+    monkeypatch.chdir(below)
+    code, output = inner("", "--race", "a~b")
+    assert (code, "1 passed, 3 deselected" in output) == (0, True), output
 
 
 def test_races_are_chosen_by_globs_of_their_names(inner: Callable[..., tuple[int, str]]) -> None:

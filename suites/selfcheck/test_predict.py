@@ -167,6 +167,11 @@ def test_a_file_of_races_is_answered_line_by_line(capsys, tmp_path):
         ),
         (["--held", UPDATE, "--winner", "OPTIMIZE {t} WHERE id = 1"], 2, "winner B fails"),
         (["--held", "DELETE FROM {t} WHERE id = 99", "--winner", INSERT], 3, "commits nothing"),
+        (
+            ["--held", "MERGE INTO {t} t USING {other} s ON t.id = s.id WHEN MATCHED THEN DELETE", "--winner", INSERT],
+            3,
+            "there is no commit to stop it at. {other} holds the ids 101 and 102",
+        ),
         (["--held", UPDATE, "--winner", "DELETE FROM {t} WHERE id = 99"], 3, "no winner commits"),
         (["--held", UPDATE, "--winner", INSERT, "--expect", "commits"], 1, "expected commits"),
         (["--held", UPDATE, "--winner", INSERT, "--expect", "nonsense"], 2, "no outcome"),
