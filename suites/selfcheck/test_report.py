@@ -50,6 +50,15 @@ class Reader(HTMLParser):
             self.words.append(data)
 
 
+def test_the_page_of_contention_is_named_when_it_lies_beside(tmp_path):
+    link = '<a href="contention.html">contention.html</a>'
+    write(run_of(1), tmp_path)
+    assert link not in (tmp_path / "index.html").read_text()
+    (tmp_path / "contention.html").touch()
+    write(run_of(1), tmp_path)
+    assert link in (tmp_path / "index.html").read_text()
+
+
 def test_the_page_is_one_well_formed_file_that_fetches_nothing(html):
     read = Reader(html)
     assert read.open == []
