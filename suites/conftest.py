@@ -9,13 +9,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lakerace import cli
-from lakerace.engines import open_engine
+from lakerace.engines import open_engine, session
 from lakerace.engines.lines import line
 
 if TYPE_CHECKING:
@@ -40,29 +41,8 @@ def delta_rs() -> Iterator[Engine]:
 @pytest.fixture
 def setting(delta: SparkSession) -> Iterator[Callable[[str, str], None]]:
     """``setting(key, value)``: a setting of the Spark session for the rest of the test."""
-    changed: list[str] = []
-
-    def setting_to(key: str, value: str) -> None:
-        delta.conf.set(key, value)
-        changed.append(key)
-
-    yield setting_to
-    for key in changed:
-        delta.conf.unset(key)
-
-
-@pytest.fixture
-def tick(delta: SparkSession, tmp_path: Path) -> Callable[[], int]:
-    """The SQL function ``tick(bigint)`` returns what it is given; called from Python, how often it was called there."""
-    calls = str(tmp_path / "calls")
-
-    def returned(value: int) -> int:
-        with open(calls, "a") as file:  # noqa: PTH123 - it is pickled and runs in a Python worker
-            file.write("x")
-        return value
-
-    delta.udf.register("tick", returned, "long")
-    return lambda: (tmp_path / "calls").stat().st_size
+    with ExitStack() as stack:
+        yield lambda key, value: stack.enter_context(session.setting(delta, key, value))
 
 
 @pytest.fixture
