@@ -19,6 +19,7 @@ from lakerace.conflicts import (
     WRITE,
     Conflict,
     classify,
+    outdated,
 )
 
 SPARK_KINDS = [kind for kind in KINDS.values() if kind.condition]
@@ -319,6 +320,26 @@ class UnprintableError(Exception):
 class MisleadingError(SparkError):
     def getMessageParameters(self) -> Any:  # noqa: N802
         return ["not", "a", "mapping"]
+
+
+OUTDATED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+
+
+@pytest.mark.parametrize("error", [
+    SparkError("changed", OUTDATED),
+    Exception(f"[{OUTDATED}] The schema of your Delta table has changed"),
+    with_java(Exception("An error occurred"), Throwable("java.lang.X", Throwable("Delta", getCondition=OUTDATED))),
+], ids=["getter", "text", "java cause"])
+def test_an_outdated_frame_is_told_apart_from_a_conflict(error: Exception) -> None:
+    assert outdated(error)
+    assert classify(error) is None
+
+
+@pytest.mark.parametrize("error", [
+    None, SparkError("changed", "DELTA_METADATA_CHANGED"), Exception("x"), with_java(Exception(), DeadThrowable("x")),
+], ids=["nothing", "conflict", "other", "dead JVM"])
+def test_nothing_else_is_outdated(error: Exception | None) -> None:
+    assert not outdated(error)
 
 
 def test_it_never_raises() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakerace.orders import parse_order
+from lakerace.race import Expected
 from lakerace.run import prove_overlap
 from selfcheck.declared import BOTH, LOSES
 from selfcheck.seen import A_ABORTS, A_COMMITS, B_COMMITS, timeline
@@ -61,6 +62,17 @@ def test_an_honest_run_proves_its_overlap() -> None:
         True,
         "A read 8 < 9 < 10, then re-read at 9",
     )
+
+
+@pytest.mark.parametrize("word", ["no-commit", "fails"])
+def test_who_is_declared_to_commit_nothing_overlaps_by_being_there(word: str) -> None:
+    declared = replace(BOTH, expect=(("A", Expected(word="commits")), ("B", Expected(word=word))))
+    seen = {"A": replace(A_COMMITS, version=9, attempts=1), "B": replace(B_COMMITS, outcome=word, version=None)}
+    proof = (True, "A stood at 8 while B ended without a commit")
+    assert prove_overlap(declared, seen, list(timeline("commits"))) == proof
+    before = list(timeline("commits", stood=9, released=10))
+    assert prove_overlap(declared, {"A": A_COMMITS, "B": B_COMMITS}, before)[0] is False
+    assert prove_overlap(BOTH, seen, list(timeline("commits")))[0] is False
 
 
 def test_without_a_held_writer_nothing_overlaps() -> None:

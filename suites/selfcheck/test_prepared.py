@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from filelock import FileLock
 
-from lakerace.engines import prepared
+from lakerace.engines import LayoutFailed, prepared
 from lakerace.engines.lines import line
 from lakerace.engines.prepared import Prepared
 from lakerace.install import SetupError
 from lakerace.layouts import LAYOUTS, NO_TABLE, named
-from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Race, RaceError
+from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +56,8 @@ def test_a_table_that_the_writers_create_is_a_place_and_nothing_else(home: Path,
     first, second = tables.copy(NO_TABLE, SERIALIZABLE), tables.copy(named(NO_TABLE), SERIALIZABLE)
     assert (first.path.name, second.path.name) == ("no-table-1", "no_table_named_2")
     assert (first.base_version, first.rows, first.path.exists()) == (-1, (), False)
-    with pytest.raises(RaceError, match="no table is there yet, so no table property can set write-serializable"):
-        Race(name="r", layout=NO_TABLE, writers=(), order=(), isolation=WRITE_SERIALIZABLE)
+    with pytest.raises(LayoutFailed, match="no table is there yet whose property could set write-serializable"):
+        tables.copy(NO_TABLE, WRITE_SERIALIZABLE)
 
 
 def test_a_cache_that_cannot_be_written_is_told_by_name(home: Path, tmp_path: Path) -> None:
