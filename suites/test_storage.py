@@ -1,0 +1,87 @@
+"""What do storage, log store, checkpoint and VACUUM do to a commit that was acknowledged?
+
+Here are no two transactions that conflict, and so no exception: the damage shows up when somebody reads.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from lakerace.race import statement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSIONS = ">=4.0"
+VACUUM_NOW, VACUUM_LITE, VACUUM = "VACUUM {t} RETAIN 0 HOURS", "VACUUM {t} LITE RETAIN 0 HOURS", "VACUUM {t}"
+STAGED = {
+    "insert": "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+    "update": "UPDATE {t} SET note = 'A' WHERE id = 1",
+    "delete": "DELETE FROM {t} WHERE id = 1",
+    "optimize": "OPTIMIZE {t}",
+}
+
+
+@pytest.mark.report("E13")
+@pytest.mark.parametrize(("held", "vacuum"), [
+    *((held, VACUUM_NOW) for held in STAGED), *product(("insert", "optimize"), (VACUUM_LITE, VACUUM)),
+])
+def test_vacuum_without_retention_eats_what_is_staged(delta, engine, table_factory, setting, held, vacuum):
+    """The writer commits all the same; a scan of that file fails. The count from statistics and every scan that skips
+    the file go on as if nothing were. LITE, which deletes only what the log names, and the default spare it."""
+    setting("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    table = table_factory("flat-dv")
+    writer = engine.hold(table, "A", statement(STAGED[held]))
+    assert engine.run(table, "B", statement(vacuum)).word == "commits"
+    assert writer.release().word == "commits"
+    rows = {"insert": 17, "delete": 15}.get(held, 16)
+    everything = engine.fill("SELECT * FROM {t}", table)
+    assert delta.sql(everything.replace("*", "count(*)")).head() == (rows,)
+    if vacuum != VACUUM_NOW:
+        assert len(delta.sql(everything).collect()) == rows
+        return
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE|does not exist"):
+        delta.sql(everything).collect()
+    if held != "optimize":
+        assert len(delta.sql(f"{everything} WHERE id = 5").collect()) == 1
+
+
+@pytest.mark.report("E7")
+def test_the_log_store_of_a_path_can_be_asked(engine, table_factory):
+    """A local path is HDFSLogStore's, which renames under a lock of one JVM: not safe for writers in two."""
+    assert engine.log_store(table_factory("flat").path) == "io.delta.storage.HDFSLogStore"
+
+
+@pytest.mark.report("E11")
+@pytest.mark.parametrize("late", [0, 1])
+def test_mixed_parts_of_two_checkpoints_lose_files_without_a_word(delta, engine, table_factory, setting, late):
+    """A second attempt at a checkpoint spreads the files over its parts anew; a part of each together is none.
+
+    Where the part with protocol and metadata is the wrong one, the table can't be read; else rows are missing.
+    """
+    table = table_factory("flat")
+    setting("spark.databricks.delta.checkpoint.partSize", "5")
+    delta._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(delta._jsparkSession, str(table.path)).checkpoint()
+    parts = sorted((table.path / "_delta_log").glob("*.checkpoint.*.parquet"))
+    pyarrow.parquet.write_table(other_spread(parts)[late], parts[late])
+    for checksum in parts[0].parent.glob(".*.crc"):
+        checksum.unlink()
+    engine.forget(table.path)
+    read = engine.fill("SELECT id FROM {t}", table)
+    if late == 0:
+        with pytest.raises(Exception, match="DELTA_STATE_RECOVER_ERROR"):
+            delta.sql(read).collect()
+    else:
+        assert len(delta.sql(read).collect()) == 6 < len(table.rows)
+
+
+def other_spread(parts: list[Path]) -> list[pyarrow.Table]:
+    """The rows of a checkpoint's ``parts`` spread over as many parts the other way round."""
+    whole = pyarrow.concat_tables([pyarrow.parquet.read_table(part) for part in parts])
+    backwards, size = whole.take(list(range(whole.num_rows))[::-1]), -(-whole.num_rows // len(parts))
+    return [backwards.slice(number * size, size) for number in range(len(parts))]
