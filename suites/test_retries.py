@@ -92,7 +92,7 @@ def caller(engine, monkeypatch) -> Callable[[Retry], list[Attempt]]:
     """``caller(policy)``: from now on statements of writer A run under it; the attempts that they took."""
 
     def calling(policy: Retry) -> list[Attempt]:
-        plainly, made = engine._try, []
+        plainly, made = engine.send, []
 
         def retried(table: Any, asked: Any) -> BaseException | None:
             def work() -> None:
@@ -108,7 +108,7 @@ def caller(engine, monkeypatch) -> Callable[[Retry], list[Attempt]]:
             made.extend(done.attempts * (len(done.attempts) > 1))
             return None
 
-        monkeypatch.setattr(engine, "_try", retried)
+        monkeypatch.setattr(engine, "send", retried)
         return made
 
     return calling
