@@ -41,6 +41,17 @@ def test_the_changed_statement_is_given_and_is_the_one_that_was_tried(orders: Pa
     assert "so " in diagnosis_text(diagnosed(orders, reported=said(APPEND, version=3), statement=MERGE, read_version=2))
 
 
+def test_on_delta_rs_too_a_merge_gets_its_literal(orders: Path) -> None:
+    reported = said(APPEND, version=3, engine="delta-rs")
+    statement = "MERGE INTO orders t USING updates s ON t.id = s.id WHEN MATCHED THEN UPDATE SET note = s.note"
+    found = diagnosed(orders, reported=reported, statement=statement, read_version=2)
+    assert found.change is not None
+    assert (found.profile, found.change.kind, found.change.verified) == ("delta-rs", "predicate", True)
+    assert found.change.statement is not None
+    assert "ON t.id = s.id AND t.day = DATE'2026-08-11' WHEN" in found.change.statement
+    assert "nothing in this MERGE's ON is about the table alone" in diagnosis_text(found)
+
+
 @pytest.mark.parametrize("statement", [BY_SOURCE, "DELETE FROM orders", "UPDATE orders SET note = 'x'"])
 def test_no_literal_where_it_would_not_narrow_or_change_the_meaning(orders: Path, statement: str) -> None:
     change = diagnosed(orders, reported=said(APPEND, version=3), statement=statement, read_version=2).change
