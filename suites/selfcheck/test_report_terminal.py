@@ -69,7 +69,7 @@ def test_a_transcript_tells_the_race_the_difference_the_why_and_the_way_home(ran
     assert "  B                     read v8 -- commits v9" in lines
     assert any(re.fullmatch(r" +outcome +append +commits   <-- differs", line) for line in lines)
     assert "      UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-11'" in lines
-    assert any(line.startswith("  why:      A expected append: the winner added files") for line in lines)
+    assert any(line.startswith("  why:      A was to abort (append): the winner added files") for line in lines)
     assert "            ~ 1, 2026-08-11, DE, 2.5, updated" in lines
     assert "  differs:  A: expected append, seen commits" in lines
     assert lines[-1].startswith("  again:    pytest --engine delta-4.4 ")

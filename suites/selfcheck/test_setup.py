@@ -274,7 +274,7 @@ def test_an_engine_without_a_jvm_needs_no_java(monkeypatch: pytest.MonkeyPatch) 
     ("arguments", "environment", "told"),
     [
         (["setup"], {"JAVA_HOME": "/nowhere"}, "lakerace: the java of JAVA_HOME=/nowhere does not start"),
-        ([], {}, "lakerace: nothing: say one of run, test, setup (or --help)"),
+        ([], {}, "lakerace: say one of run, test, setup (or --help)"),
         (["tset"], {}, "lakerace: tset: say one of run, test, setup (or --help)"),
     ],
     ids=["no-java", "nothing", "typo"],
