@@ -113,13 +113,13 @@ def test_nothing_heavy_is_imported_to_look_at_things() -> None:
             ["race", "--held", "DELETE FROM {table}", "--winner", DELETE],
             "unknown placeholder {table}; {t} is the table",
         ),
-        (["race", "--held", UPDATE, "--winner", DELETE, "--setup", "none.sql"], "none.sql: [Errno 2]"),
+        (["race", "--held", UPDATE, "--winner", DELETE, "--setup", "none.sql"], "none.sql: no such file or directory"),
         (
             ["race", "--held", UPDATE, "--winner", DELETE, "--setup", "a.sql", "--layout", "flat"],
             "--layout or --setup, not both",
         ),
         (["race", "--held", UPDATE, "--from", "a.jsonl"], "give --from or --held with --winner, not both"),
-        (["race", "--from", "none.jsonl"], "none.jsonl: [Errno 2]"),
+        (["race", "--from", "none.jsonl"], "none.jsonl: no such file or directory"),
         (["race", "--held"], "requires an argument"),
         (["race", "--held", "DELETE FROM t", "--winner", DELETE], "the held statement: does not mention {t}"),
         (["race", "--held", UPDATE, "--winner", "DELETE FROM {other}"], "the winner: {other} is there to be read only"),
@@ -183,7 +183,7 @@ def test_a_file_that_is_no_text_is_told(refused: Refused, tmp_path: Path) -> Non
         assert "can't decode" in refused("race", option, str(tmp_path / "s.sql"), *more)
     (tmp_path / "empty.jsonl").write_text("\n\n", encoding="utf-8")
     assert "no race in it" in refused("race", "--from", str(tmp_path / "empty.jsonl"))
-    assert "Is a directory" in refused("race", "--from", str(tmp_path))
+    assert "is a directory" in refused("race", "--from", str(tmp_path))
 
 
 def test_a_machine_without_java_is_told(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     import tempfile
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    assert "No such file or directory" in refused(*RS, "--held", UPDATE, "--winner", DELETE)
+    assert "no such file or directory" in refused(*RS, "--held", UPDATE, "--winner", DELETE)
 
 
 def test_a_bug_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
