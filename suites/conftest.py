@@ -46,6 +46,20 @@ def setting(delta: SparkSession) -> Iterator[Callable[[str, str], None]]:
 
 
 @pytest.fixture
+def tick(delta: SparkSession, tmp_path: Path) -> Callable[[], int]:
+    """The SQL function ``tick(bigint)`` returns what it is given; called from Python, how often it was called there."""
+    calls = str(tmp_path / "calls")
+
+    def returned(value: int) -> int:
+        with open(calls, "a") as file:  # noqa: PTH123 - it is pickled and runs in a Python worker
+            file.write("x")
+        return value
+
+    delta.udf.register("tick", returned, "long")
+    return lambda: (tmp_path / "calls").stat().st_size
+
+
+@pytest.fixture
 def inner_pytest(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """``inner_pytest(folder, *arguments) -> Popen``: a pytest run of its own, in a process of its own.
 
