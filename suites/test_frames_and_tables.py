@@ -174,7 +174,7 @@ def test_a_writer_that_outlives_its_table_commits_to_the_one_made_in_its_place(
     engine, table_factory, delta, versions, held
 ):
     """Nothing compares the ids of the two tables: version 9 lands in a table that has 0 and 1, or a file that went with
-    the old table lands in the new one."""
+    the old table lands in the new one. Success is told, and the new table can't be read any more."""
     later, word, version = MADE_AGAIN[versions, held]
     table = table_factory(FLAT)
     writer = engine.hold(table, "A", statement(HELD[held]))
@@ -182,6 +182,9 @@ def test_a_writer_that_outlives_its_table_commits_to_the_one_made_in_its_place(
     for _ in range(later):
         delta.sql(f"INSERT INTO delta.`{table.path}` {ROW}")
     assert (writer.release().word, deltalog.version_now(table.path)) == (word, version)
+    if word == "commits":
+        with pytest.raises(Exception, match=r"DELTA_VERSIONS_NOT_CONTIGUOUS|FILE_NOT_EXIST"):
+            delta.read.format("delta").load(str(table.path)).collect()
 
 
 HELD = {"insert": f"INSERT INTO {{t}} {ROW}", "update": "UPDATE {t} SET amount = 7 WHERE id = 1"}
