@@ -14,6 +14,7 @@ from lakerace.judge import UNDECLARED
 from lakerace.report import ClaimRow, write
 from lakerace.report.markdown import matrix
 from lakerace.report.page import embedded, pack, page
+from lakerace.report.templating import breakable
 from lakerace.report.view import grids
 from lakerace.results import Results, load
 from lakerace.rules.findings import load_findings
@@ -38,7 +39,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        if tag not in ("meta", "link", "input", "br", "img"):
+        if tag not in ("meta", "link", "input", "br", "img", "wbr"):
             self.open.append(tag)
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
 
@@ -89,6 +90,13 @@ def test_the_grid_can_be_read_without_a_script(ran, html):
         assert text in words, text
     assert html.count("<td><button class=\"open w-") == 54
     assert "≠ differs" not in html  # sign and word are apart, so that a screen reader reads the word
+
+
+def test_long_names_break_where_their_parts_end_and_stay_escaped():
+    assert breakable("the ConflictCheckerPredicateElimination.of <b>") == (
+        "the Conflict<wbr>Checker<wbr>Predicate<wbr>Elimination.<wbr>of &lt;b&gt;"
+    )
+    assert breakable("<script>alert(1)</script>") == "&lt;script&gt;alert(1)&lt;/<wbr>script&gt;"
 
 
 def test_contradicted_claims_come_first_and_as_news(html):
