@@ -6,13 +6,16 @@ through Kernel. It appends only; every other statement is refused. It is a secon
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from lakerace import deltalog
+from lakerace.engines import session
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, statement
 
 VERSIONS = ">=4.4"
-STRICT = {"spark.databricks.delta.v2.enableMode": "STRICT"}
+STRICT = ("spark.databricks.delta.v2.enableMode", "STRICT")
 INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
 UPDATE, OPTIMIZE = "UPDATE {t} SET note = 'A' WHERE id = 1", "OPTIMIZE {t}"
 
@@ -31,7 +34,7 @@ def test_an_insert_by_kernel_is_not_excused_as_blind(engine, table_factory, leve
     """
     table = table_factory("flat", level)
     waiting = engine.hold(table, "A", statement(held))
-    with engine.setting(STRICT if writer == "kernel" else {}):
+    with session.setting(engine.spark, *STRICT) if writer == "kernel" else nullcontext():
         assert engine.run(table, "B", statement(INSERT)).word == "commits"
     row = deltalog.history(table.path, table.base_version)[0]
     assert ("Kernel" in (row.engineInfo or ""), row.isBlindAppend) == (writer == "kernel", writer == "spark")
@@ -41,5 +44,5 @@ def test_an_insert_by_kernel_is_not_excused_as_blind(engine, table_factory, leve
 @pytest.mark.report("I12")
 @pytest.mark.parametrize("text", [UPDATE, "DELETE FROM {t} WHERE id = 1", "INSERT OVERWRITE {t} SELECT * FROM {other}"])
 def test_kernel_refuses_what_is_no_append(engine, table_factory, text):
-    with engine.setting(STRICT):
+    with session.setting(engine.spark, *STRICT):
         assert engine.run(table_factory("flat"), "A", statement(text)).word == "fails"
