@@ -126,7 +126,7 @@ NOTHING = "the order could not be forced: the held statement commits nothing"
     ("statements", "expected", "message"),
     [
         (["DELETE FROM {t} WHERE id = -1", INSERT], 3, NOTHING),
-        (["SELECT * FROM {t}", INSERT], 3, NOTHING),
+        (["SELECT * FROM {t}", INSERT], 2, "the held statement: a query commits nothing; give it as --reader"),
         ([UPDATE, "DELETE FROM {t} WHERE id = -1"], 3, "nothing raced: no winner committed"),
         ([UPDATE, INSERT, "DELETE FROM {t} WHERE nope = 1"], 2, "winner C fails: [UNRESOLVED_COLUMN"),
         ([UPDATE, "ALTER TABLE {t} ADD NOTHING"], 2, "winner B fails: [PARSE_SYNTAX_ERROR]"),

@@ -15,7 +15,7 @@ from lakerace.soak import seconds_of, seeds
 
 ENGINES = ("delta-spark", "delta-rs")
 VERSIONS = ">=0"
-SIZES = {"core": {"delta-spark": (5, 4), "delta-rs": (8, 10)}, "full": {"delta-spark": (10, 20), "delta-rs": (16, 40)}}
+SIZES = {"core": {"delta-spark": (4, 3), "delta-rs": (8, 10)}, "full": {"delta-spark": (10, 20), "delta-rs": (16, 40)}}
 
 
 def size(config, engine):

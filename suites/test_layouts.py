@@ -133,5 +133,5 @@ def test_a_layout_that_does_not_work_says_which_statement(text, said, tmp_path: 
 
 
 def test_a_layout_file_that_is_not_there(tmp_path: Path, table_factory):
-    with pytest.raises(RaceError, match=r"layout file .*missing\.sql: .*No such file"):
+    with pytest.raises(RaceError, match=r"layout file .*missing\.sql: .*no such file"):
         table_factory(tmp_path / "missing.sql")

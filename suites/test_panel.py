@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakerace import cli, cli_panel
+from lakerace import cli
 from lakerace.catalogue import CATALOGUE
 from lakerace.engines.lines import load_lines
 from lakerace.expect import deviation_for, from_cell, grid_path, load_deviations, read_grid
@@ -347,7 +347,7 @@ def test_the_race_to_copy_runs_and_ends_as_predicted(board: Board, capsys: pytes
 def test_the_command_writes_the_page(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_panel, "page", lambda: text)
+    monkeypatch.setattr("lakerace.panel.page.page", lambda: text)
     out = tmp_path / "site" / "panel.html"
     assert cli.run(["panel", "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"panel: {out}\n"

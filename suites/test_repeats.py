@@ -61,11 +61,12 @@ def signature(seen: Observation) -> dict[str, Any]:
         del kept[name]
     for writer in kept["writers"]:
         del writer["message"]
+        writer["staged"] = len(writer["staged"])
         writer["parameters"] = {
             name: value for name, value in writer["parameters"].items() if name not in _DIFFERS_BY_NATURE
         }
     for commit in kept["commits"]:
-        commit["added"], commit["removed"] = len(commit["added"]), len(commit["removed"])
+        commit |= {name: len(commit[name]) for name in ("added", "removed", "missed", "change_data")}
     if seen.files is not None:
         kept["files"] = (seen.files.live, seen.files.on_disk, len(seen.files.unreferenced))
     kept["timeline"] = [(event.writer, event.what, event.version) for event in seen.timeline]
