@@ -53,10 +53,11 @@ class Reader(HTMLParser):
 
 def test_the_page_of_contention_is_named_when_it_lies_beside(tmp_path):
     link = '<a href="contention.html">contention.html</a>'
-    write(run_of(1), tmp_path)
+    one = replace(run_of(1), results=run_of(1).results[:1])
+    write(one, tmp_path)
     assert link not in (tmp_path / "index.html").read_text()
     (tmp_path / "contention.html").touch()
-    write(run_of(1), tmp_path)
+    write(one, tmp_path)
     assert link in (tmp_path / "index.html").read_text()
 
 
