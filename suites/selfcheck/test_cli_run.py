@@ -192,12 +192,12 @@ def test_what_keeps_a_run_from_starting_is_told_before_any_race(
 
 
 STUBBORN = """
-import signal, subprocess, sys, time
+import signal, subprocess, sys
 signal.signal(signal.SIGINT, lambda *_: print("asked", flush=True))
 child = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.sigwait([signal.SIGUSR1])"])
 print(child.pid, flush=True)
 while True:
-    time.sleep(1)
+    signal.pause()
 """
 
 
