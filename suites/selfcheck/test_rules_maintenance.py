@@ -1,0 +1,111 @@
+"""When does maintenance lose: with files marked by vectors, beside its neighbours, behind an insert?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lakerace.layouts import layout_from_statements
+from lakerace.race import WRITE_SERIALIZABLE, Write, held_against
+from lakerace.rules.commands import AT_ONCE
+from lakerace.rules.predict import predict
+from selfcheck.planning import SPARK
+
+
+def test_optimize_runs_again_when_a_file_went_that_it_had_not_compacted():
+    made = layout_from_statements(
+        "own",
+        (
+            "CREATE TABLE {t} (id INT, p STRING) USING delta PARTITIONED BY (p)",
+            "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
+            "INSERT INTO {t} VALUES (3, 'a')",
+        ),
+    )
+    words = {
+        gone: predict(
+            held_against("r", layout=made, held="OPTIMIZE {t}", winners=(f"DELETE FROM {{t}} WHERE p = '{gone}'",)),
+            SPARK,
+        )
+        .of("A")
+        .word
+        for gone in ("a", "b")
+    }
+    assert words == {"a": "delete-read", "b": "commits"}
+
+
+MARKED = layout_from_statements(
+    "marked",
+    (
+        (
+            "CREATE TABLE {t} (id INT, p STRING) USING delta PARTITIONED BY (p) "
+            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+        ),
+        "INSERT INTO {t} VALUES (1, 'a'), (2, 'a')",
+        "INSERT INTO {t} VALUES (3, 'b'), (4, 'b')",
+        "INSERT INTO {t} VALUES (5, 'a')",
+        "DELETE FROM {t} WHERE id = 1",
+    ),
+)
+
+
+def held_word(held, *winners):
+    return predict(held_against("r", layout=MARKED, held=held, winners=winners), SPARK).of("A").word
+
+
+@pytest.mark.parametrize(
+    ("held", "winners", "word"),
+    [
+        ("OPTIMIZE {t}", ["DELETE FROM {t} WHERE id = 2"], "delete-read"),
+        ("OPTIMIZE {t}", ["DELETE FROM {t} WHERE id = 5", "RESTORE TABLE {t} TO VERSION AS OF 4"], "commits"),
+        ("OPTIMIZE {t}", ["DELETE FROM {t} WHERE id = 3", "RESTORE TABLE {t} TO VERSION AS OF 4"], "commits"),
+        ("OPTIMIZE {t}", ["RESTORE TABLE {t} TO VERSION AS OF 3"], "delete-read"),
+        ("OPTIMIZE {t}", ["ALTER TABLE {t} ADD COLUMN (q INT)"], "commits"),
+        ("OPTIMIZE {t}", ["ALTER TABLE {t} ADD COLUMN (q INT)", "DELETE FROM {t} WHERE id = 5"], "metadata"),
+        (
+            "OPTIMIZE {t}",
+            [
+                "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+                "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')",
+            ],
+            "metadata",
+        ),
+        ("REORG TABLE {t} APPLY (PURGE)", ["DELETE FROM {t} WHERE id = 5"], "commits"),
+        ("REORG TABLE {t} APPLY (PURGE)", ["DELETE FROM {t} WHERE id = 2"], "delete-read"),
+        ("REORG TABLE {t} WHERE p = 'b' APPLY (PURGE)", ["DELETE FROM {t} WHERE id = 2"], "no-commit"),
+        ("REORG TABLE {t} WHERE id = 1 APPLY (PURGE)", ["DELETE FROM {t} WHERE id = 2"], "fails"),
+        ("REORG TABLE {t} APPLY (SHRINK)", ["DELETE FROM {t} WHERE id = 2"], "fails"),
+        ("DELETE FROM {t} WHERE p = 'a' AND id = 5", ["REORG TABLE {t} APPLY (PURGE)"], "append"),
+        ("DELETE FROM {t} WHERE p = 'b' AND id = 3", ["REORG TABLE {t} APPLY (PURGE)"], "commits"),
+    ],
+)
+def test_maintenance_looks_for_its_files_under_their_vectors(held, winners, word):
+    assert held_word(held, *winners) == word
+
+
+@pytest.mark.parametrize(("changes", "word"), [("false", "commits"), ("true", "append")])
+def test_a_rewrite_that_changes_no_data_passes_appends(changes, word):
+    rewrite = Write(select="SELECT * FROM {t}", mode="overwrite", options=(("dataChange", changes),))
+    assert held_word(rewrite, "INSERT INTO {t} VALUES (6, 'a')") == word
+
+
+@pytest.mark.parametrize(
+    ("held", "on", "at_once", "word"),
+    [
+        ("p = 'a'", "true", "false", "append"),
+        ("p = 'a'", "true", "true", "commits"),
+        ("p = 'a'", "false", "false", "commits"),
+        ("p = 'b'", "true", "false", "commits"),
+    ],
+    ids=["compacted", "counted", "turned off", "elsewhere"],
+)
+def test_auto_compaction_is_one_more_commit_behind_an_excused_insert(held, on, at_once, word):
+    turned = f"ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = '{on}')"
+    race = held_against(
+        "r", layout=replace(MARKED, setup=(*MARKED.setup, turned)), held=f"UPDATE {{t}} SET id = 9 WHERE {held}",
+        winners=("INSERT INTO {t} VALUES (6, 'a')",), isolation=WRITE_SERIALIZABLE, settings=((AT_ONCE, at_once),),
+    )
+    outlook = predict(race, SPARK)
+    assert outlook.of("A").word == word
+    operations = [commit.done.operation for commit in outlook.commits if commit.writer == "B"]
+    assert operations == ["WRITE", "OPTIMIZE"][: 1 + (on == "true" and at_once == "false")]

@@ -1,0 +1,125 @@
+"""From SQL to read sets: which part of a condition narrows a read, and which statement reads nothing?"""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from selfcheck.planning import DAY, only
+
+SOURCE = f"(SELECT 1L AS id, {DAY} AS event_date, 'DE' AS country, 7 AS amount, 'm' AS note)"
+
+
+@pytest.mark.parametrize(
+    ("condition", "partition", "data"),
+    [
+        (f"event_date = {DAY}", f"event_date = {DAY}", ""),
+        ("event_date = '2026-08-11'", "event_date = '2026-08-11'", ""),
+        (f"event_date = {DAY} AND id = 1", f"event_date = {DAY}", "id = 1"),
+        (f"(event_date = {DAY}) AND (id = 1 AND amount > 2)", f"event_date = {DAY}", "id = 1 AND amount > 2"),
+        (f"event_date = {DAY} OR id = 1", "", f"event_date = {DAY} OR id = 1"),
+        (f"event_date IN ({DAY})", f"event_date IN ({DAY})", ""),
+        (f"event_date BETWEEN {DAY} AND {DAY}", f"event_date BETWEEN {DAY} AND {DAY}", ""),
+        ("event_date IS NULL", "event_date IS NULL", ""),
+        ("year(event_date) = 2026", "YEAR(event_date) = 2026", ""),
+        ("event_date = date(note)", "", "event_date = CAST(note AS DATE)"),
+        ("my_function(event_date) = 1", "", ""),
+        ("rand() < 0.5", "", "RAND() < 0.5"),
+        ("id = 1", "", "id = 1"),
+    ],
+)
+def test_only_conjuncts_on_partition_columns_alone_narrow_the_read(condition, partition, data):
+    (read,) = only(f"INSERT INTO {{t}} REPLACE WHERE {condition} SELECT * FROM {{other}}").reads
+    assert (read.partition, read.data) == (partition, data)
+
+
+@pytest.mark.parametrize(
+    ("condition", "days"),
+    [
+        (f"event_date = {DAY}", {11}),
+        ("event_date = '2026-08-11'", {11}),
+        (f"event_date <> {DAY}", {12}),
+        (f"event_date > {DAY}", {12}),
+        (f"event_date >= {DAY}", {11, 12}),
+        (f"event_date IN ({DAY}, DATE'2030-01-01')", {11}),
+        (f"event_date BETWEEN {DAY} AND DATE'2026-08-11'", {11}),
+        ("day(event_date) = 12", {12}),
+        ("date_format(event_date, 'dd') = '12'", {12}),
+        ("date_format(event_date, 'E') = 'Wed'", {11, 12}),
+        ("date_trunc('month', event_date) = '2026-08-01'", {11, 12}),
+        ("date_add(event_date, 1) = DATE'2026-08-12'", {11}),
+        ("dayofweek(event_date) = 4", {12}),
+        ("event_date + INTERVAL 1 DAY = DATE'2026-08-12'", {11}),
+        ("CASE WHEN day(event_date) = 11 THEN true ELSE false END", {11}),
+        ("event_date = make_date(2026, 8, 12)", {12}),
+        ("pmod(day(event_date), 2) = 0", {12}),
+        ("left(CAST(event_date AS STRING), 7) = '2026-07'", set()),
+        ("CAST(event_date AS STRING) LIKE '2026-08-1_'", {11, 12}),
+        ("CAST(event_date AS STRING) = '2026-08-12'", {12}),
+        ("substr(CAST(event_date AS STRING), 9, 2) = '12'", {12}),
+        ("coalesce(event_date, DATE'2026-08-12') = DATE'2026-08-12'", {12}),
+        ("event_date <=> DATE'2026-08-12'", {12}),
+        ("NOT event_date = DATE'2026-08-12'", {11}),
+        ("event_date IS NOT NULL", {11, 12}),
+        ("event_date IS NULL", set()),
+        ("event_date = NULL", set()),
+        ("struct(event_date) = struct(DATE'2026-08-11')", {11}),
+        ("(event_date, 1) IN ((DATE'2026-08-12', 1), (DATE'2026-08-11', 2))", {12}),
+        ("event_date < current_date()", {11, 12}),
+    ],
+)
+def test_a_partition_predicate_covers_the_days_for_which_it_may_hold(condition, days):
+    (read,) = only(f"INSERT INTO {{t}} REPLACE WHERE {condition} SELECT * FROM {{other}}").reads
+    seen = {day for day in (11, 12) if read.matches({"event_date": datetime.date(2026, 8, day)})}
+    assert seen == days
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "narrows"),
+    [
+        ("t.id = s.id", "WHEN MATCHED THEN DELETE", ""),
+        ("t.id = s.id AND t.event_date = s.event_date", "WHEN MATCHED THEN DELETE", ""),
+        (f"t.id = s.id AND t.event_date = {DAY}", "WHEN MATCHED THEN DELETE", f"t.event_date = {DAY}"),
+        (f"t.id = s.id AND s.event_date = {DAY}", "WHEN MATCHED THEN DELETE", ""),
+        ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN DELETE", f"t.event_date = {DAY}"),
+        ("t.id = s.id", f"WHEN MATCHED AND t.event_date = {DAY} THEN DELETE WHEN NOT MATCHED THEN INSERT *", ""),
+        (
+            "t.id = s.id",
+            f"WHEN MATCHED AND t.event_date = {DAY} THEN UPDATE SET note = 'a' WHEN MATCHED THEN DELETE",
+            "",
+        ),
+        (
+            f"t.id = s.id AND t.event_date = {DAY}",
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            "",
+        ),
+    ],
+)
+def test_a_merge_reads_by_the_conjuncts_on_its_target_alone(on, clauses, narrows):
+    found = only(f"MERGE INTO {{t}} t USING {SOURCE} s ON {on} {clauses}")
+    assert [read.partition for read in found.reads] == [narrows]
+
+
+@pytest.mark.parametrize(
+    ("text", "blind"),
+    [
+        (f"INSERT INTO {{t}} VALUES (1, {DAY}, 'DE', 1, 'x')", True),
+        ("INSERT INTO {t} SELECT * FROM {other}", True),
+        ("INSERT INTO {t} SELECT * FROM {t} WHERE id = 1", False),
+        ("INSERT INTO {t} SELECT * FROM {other} WHERE id NOT IN (SELECT id FROM {t})", False),
+        ("INSERT OVERWRITE {t} SELECT * FROM {other}", False),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')", True),
+        ("DELETE FROM {t}", False),
+        ("OPTIMIZE {t}", False),
+    ],
+)
+def test_what_reads_nothing_is_blind(text, blind):
+    assert only(text).blind is blind
+
+
+def test_a_query_in_front_of_an_insert_is_read():
+    text = f"WITH a AS (SELECT * FROM {{t}} WHERE event_date = {DAY} AND id = 1) INSERT INTO {{t}} SELECT * FROM a"
+    found = only(text)
+    assert [read.partition for read in found.reads] == [f"event_date = {DAY}"]
+    assert [[row["id"] for row in file.rows] for file in found.adds] == [[1]]
