@@ -18,6 +18,8 @@ import pytest
 from lakerace import cli
 from lakerace.engines import open_engine, session
 from lakerace.engines.lines import line
+from lakerace.layouts import layout
+from lakerace.race import SERIALIZABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakerace.engines import Engine
+    from lakerace.engines import Engine, Table
 
 collect_ignore = ["example"]
 
@@ -36,6 +38,21 @@ def delta_rs() -> Iterator[Engine]:
     opened = open_engine(line("delta-rs"))
     yield opened
     opened.close()
+
+
+@pytest.fixture(params=["delta-spark", "delta-rs"])
+def either(request: pytest.FixtureRequest) -> Engine:
+    """Each test on both engines; the one without a JVM needs no Spark."""
+    opened: Engine = request.getfixturevalue("engine" if request.param == "delta-spark" else "delta_rs")
+    return opened
+
+
+@pytest.fixture
+def flat_table(either: Engine) -> Iterator[Table]:
+    """A table of ``either`` engine in the flat layout."""
+    made = either.make(layout("flat"), SERIALIZABLE)
+    yield made
+    either.drop(made)
 
 
 @pytest.fixture
