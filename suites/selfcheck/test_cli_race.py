@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakerace import cli_race
+from lakerace import cli_race, cli_race_told
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Event, Files, HistoryRow
 from lakerace.race import held_against
@@ -47,7 +47,7 @@ SEEN = observed(
 
 
 def test_the_answer_has_every_field_in_plain_json() -> None:
-    found = json.loads(json.dumps(cli_race.answer(SEEN)))
+    found = json.loads(json.dumps(cli_race_told.answer(SEEN)))
     assert set(found) >= JSON_KEYS
     assert all(set(writer) >= WRITER_KEYS for writer in found["writers"])
     assert set(found["history"][0]) == HISTORY_KEYS
@@ -60,7 +60,7 @@ def test_the_answer_has_every_field_in_plain_json() -> None:
 
 
 def test_the_transcript_says_first_what_became_of_whom() -> None:
-    lines = cli_race.transcript(RACE, SEEN).splitlines()
+    lines = cli_race_told.transcript(RACE, SEEN).splitlines()
     assert lines[0] == (
         "B commits version 9; A aborts with ConcurrentAppendException (DELTA_CONCURRENT_APPEND.WITHOUT_HINT)."
     )
@@ -71,11 +71,11 @@ def test_the_transcript_says_first_what_became_of_whom() -> None:
 
 
 def test_a_wrapped_conflict_is_told_as_one() -> None:
-    assert cli_race.sentence(replace(HELD, surfaced="Py4JJavaError")) == (
+    assert cli_race_told.sentence(replace(HELD, surfaced="Py4JJavaError")) == (
         "A aborts with ConcurrentAppendException (DELTA_CONCURRENT_APPEND.WITHOUT_HINT, ConcurrentAppendException "
         "wrapped in Py4JJavaError)"
     )
-    assert cli_race.sentence(replace(WINNER, attempts=2)) == "B commits version 9 at the second attempt"
+    assert cli_race_told.sentence(replace(WINNER, attempts=2)) == "B commits version 9 at the second attempt"
 
 
 @pytest.mark.parametrize(

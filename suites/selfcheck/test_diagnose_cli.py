@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakerace.cli import Stop
+from lakerace.cli_base import Stop
 from lakerace.cli_diagnose import parse_time
 from lakerace.diagnose import bench
 from lakerace.diagnose.bench import diagnose_bench

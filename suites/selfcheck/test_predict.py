@@ -9,7 +9,7 @@ import pytest
 
 from lakerace.catalogue import CATALOGUE
 from lakerace.cli import run
-from lakerace.cli_race import answer as race_answer
+from lakerace.cli_race_told import answer as race_answer
 from lakerace.conflicts import KINDS
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import COMMITS, Files
