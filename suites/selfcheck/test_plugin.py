@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakerace import plugin
 from lakerace.layouts import LAYOUTS
+from lakerace.plugin import collecting, recording
 from lakerace.race import held_against
 from lakerace.results import load
 
@@ -135,7 +135,8 @@ def test_a_suite_that_says_what_it_is_about_is_skipped_elsewhere(inner: Callable
 
 def test_a_fixture_of_another_project_may_be_called_case() -> None:
     module = SimpleNamespace(__name__="test_of_another_project")
-    plugin.pytest_generate_tests(SimpleNamespace(fixturenames=["case"], module=module))  # has nothing to parametrize
+    asked = SimpleNamespace(fixturenames=["case"], module=module)  # has nothing to parametrize
+    collecting.pytest_generate_tests(asked)
 
 
 @pytest.mark.parametrize(
@@ -152,4 +153,4 @@ def test_a_race_is_run_again_by_its_name(name: str, listed: bool, again: str) ->
     if listed:
         node.callspec = SimpleNamespace(params={"case": race})
     state = SimpleNamespace(line=SimpleNamespace(name="delta-rs"), profile="full")
-    assert plugin._again(node, state, race) == f"pytest --engine delta-rs --profile full {again}"
+    assert recording.rerun_line(node, state, race) == f"pytest --engine delta-rs --profile full {again}"
