@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+import deltalake  # noqa: F401 - pytester forgets what it imported, and a process can load this only once
 import pytest
 from hypothesis import settings
 
