@@ -37,8 +37,8 @@ OUTLIVED = ("deletion-vectors", "row-tracking", "in-commit-timestamps", "column-
 """What the newest release lets a writer in flight outlive."""
 SUPPORTED = ("checkConstraints", "invariants", "generatedColumns", "identityColumns", "allowColumnDefaults",
              "deletionVectors", "columnMapping", "v2Checkpoint", "inCommitTimestamp", "domainMetadata", "rowTracking")
-MUST_RESPECT = ("checkConstraints", "invariants", "generatedColumns", "identityColumns", "allowColumnDefaults")
-"""Features that bind every writer from the commit on that brings them."""
+MUST_RESPECT = ("checkConstraints", "generatedColumns", "identityColumns", "allowColumnDefaults")
+"""Features that bind every writer from the commit on that brings them (invariants came with the table's version)."""
 ROWS = {
     "insert": "INSERT INTO {t} (id, event_date, country, amount, note) VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
     "update": "UPDATE {t} SET amount = 7 WHERE id = 1", "delete": "DELETE FROM {t} WHERE id = 2",
