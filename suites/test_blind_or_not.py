@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 VERSIONS = ">=4.0"
 FLAT, BY_DATE = layout("flat"), layout("by-date")
-PLAIN_LINK = "https://github.com/delta-io/delta/issues/2220"
-NOT_BLIND_LINK = ("https://kb.databricks.com/delta/insert-operation-fails-while-trying-to-execute-multiple-concurrent-"
-                  "insert-or-merge-operations-to-append-data")
 
 ROW = "DATE'2026-08-11', 'DE', 1, 'new'"
 PLAIN = f"INSERT INTO {{t}} VALUES (99, {ROW})"
@@ -66,7 +63,7 @@ READING_SHAPES: dict[str, str | Write] = {
     "a-frame-without-its-rows": Write(select="SELECT o.* FROM {other} o LEFT ANTI JOIN {t} x ON x.id = o.id"),
 }
 IN_CORE = ("values", "itself-where-false", "a-frame-with-merge-schema", "itself", "not-exists", "a-frame-that-read-it")
-LINKS = {True: {"reports": ("A5",), "link": PLAIN_LINK}, False: {"reports": ("A7",), "link": NOT_BLIND_LINK}}
+REPORTS = {True: {"reports": ("A5",)}, False: {"reports": ("A7",)}}
 
 
 def shape(name: str, held: bool) -> Race:
@@ -75,10 +72,10 @@ def shape(name: str, held: bool) -> Race:
     does = BLIND_SHAPES[name] if blind else READING_SHAPES[name]
     if not held:
         return held_against(f"a-plain-insert-survives-an-insert-of-{name}", layout=FLAT, held=PLAIN, winners=[does],
-                            expect=[BLIND, BLIND if blind else NOT_BLIND], **LINKS[blind])
+                            expect=[BLIND, BLIND if blind else NOT_BLIND], **REPORTS[blind])
     return held_against(
         f"an-insert-of-{name}-{'is-blind-and-survives' if blind else 'has-read-the-table-and-loses'}", layout=FLAT,
-        held=does, winners=[PLAIN], expect=[BLIND if blind else LOSES, BLIND], **LINKS[blind],
+        held=does, winners=[PLAIN], expect=[BLIND if blind else LOSES, BLIND], **REPORTS[blind],
     )
 
 
@@ -87,7 +84,7 @@ TWINS = {
     name: held_against(
         f"of-two-inserts-of-{name}-{'both-commit' if name in BLIND_SHAPES else 'one-commits'}", layout=FLAT,
         held=does, winners=[does], expect=[BLIND, BLIND] if name in BLIND_SHAPES else [LOSES, NOT_BLIND],
-        **LINKS[name in BLIND_SHAPES],
+        **REPORTS[name in BLIND_SHAPES],
     )
     for name, does in {**BLIND_SHAPES, **READING_SHAPES}.items()
     if name in ("values", "another-table", "not-exists", "its-maximum", "a-scalar-subquery")
@@ -105,21 +102,21 @@ def next_of(date: str) -> str:
 NEW_TO = "INSERT INTO {t} SELECT * FROM {other} o WHERE NOT EXISTS (SELECT 1 FROM {t} x WHERE x.id = o.id AND "
 PARTITIONS = (
     held_against("appends-to-one-partition-both-commit", layout=BY_DATE, held=into("11"), winners=[into("11")],
-                 expect=[BLIND, BLIND], **LINKS[True]),
+                 expect=[BLIND, BLIND], **REPORTS[True]),
     held_against("appends-of-frames-to-one-partition-both-commit", layout=BY_DATE,
                  held=Write(select="SELECT * FROM {other} WHERE event_date = DATE'2026-08-11'"), winners=[into("11")],
-                 expect=[BLIND, BLIND], **LINKS[True]),
+                 expect=[BLIND, BLIND], **REPORTS[True]),
     held_against("an-insert-that-read-one-partition-survives-an-insert-into-another", layout=BY_DATE,
-                 held=next_of("12"), winners=[into("11")], expect=[NOT_BLIND, BLIND], **LINKS[False],
+                 held=next_of("12"), winners=[into("11")], expect=[NOT_BLIND, BLIND], **REPORTS[False],
                  why="what counts is the partition read, 08-12, and not the one written, 08-11"),
     held_against("an-insert-that-read-one-partition-loses-to-an-insert-there", layout=BY_DATE, held=next_of("12"),
-                 winners=[into("12")], expect=[LOSES_P, BLIND], **LINKS[False]),
+                 winners=[into("12")], expect=[LOSES_P, BLIND], **REPORTS[False]),
     held_against("not-exists-in-one-partition-survives-an-insert-into-another", layout=BY_DATE,
                  held=f"{NEW_TO}x.event_date = DATE'2026-08-12')", winners=[into("11")], expect=[NOT_BLIND, BLIND],
-                 **LINKS[False]),
+                 **REPORTS[False]),
     held_against("not-exists-in-the-partition-of-the-row-loses-to-an-insert-anywhere", layout=BY_DATE,
                  held=f"{NEW_TO}x.event_date = o.event_date) AND o.event_date = DATE'2026-08-11'",
-                 winners=[into("12")], expect=[LOSES_P, BLIND], **LINKS[False],
+                 winners=[into("12")], expect=[LOSES_P, BLIND], **REPORTS[False],
                  why="the optimizer could carry the literal over the join, but this scan reads every partition"),
 )
 
@@ -130,19 +127,19 @@ def own_columns(name: str, declared: str, *more: str) -> dict[str, object]:
 
 NUMBERED = "id BIGINT GENERATED {} AS IDENTITY, note STRING"
 IDENTITY = {"why": "the highest number given is in the table's metadata, so both write a metadata action",
-            "reports": ("A5",), "link": PLAIN_LINK}
+            "reports": ("A5",)}
 COLUMNS = (
     held_against("with-a-check-constraint-inserts-both-commit",
                  **own_columns("checked", "id BIGINT, note STRING", "INSERT INTO {t} VALUES (1, 'base')",
                                "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)"),
                  held="INSERT INTO {t} VALUES (7, 'a')", winners=["INSERT INTO {t} VALUES (8, 'b')"],
-                 expect=[BLIND, BLIND], **LINKS[True]),
+                 expect=[BLIND, BLIND], **REPORTS[True]),
     held_against("with-a-column-not-null-inserts-both-commit",
                  **own_columns("not-null", "id BIGINT NOT NULL, note STRING", "INSERT INTO {t} VALUES (1, 'base')"),
                  held="INSERT INTO {t} VALUES (7, 'a')", winners=["INSERT INTO {t} VALUES (8, 'b')"],
-                 expect=[BLIND, BLIND], **LINKS[True]),
+                 expect=[BLIND, BLIND], **REPORTS[True]),
     held_against("with-a-default-inserts-both-commit", held="INSERT INTO {t} (id) VALUES (7)",
-                 winners=["INSERT INTO {t} (id) VALUES (8)"], expect=[BLIND, BLIND], **LINKS[True],
+                 winners=["INSERT INTO {t} (id) VALUES (8)"], expect=[BLIND, BLIND], **REPORTS[True],
                  layout=layout_from_statements("defaults", (
                      ("CREATE TABLE {t} (id BIGINT, note STRING DEFAULT 'none') USING delta TBLPROPERTIES "
                       "('delta.feature.allowColumnDefaults' = 'supported')"), "INSERT INTO {t} VALUES (1, 'base')"))),
@@ -150,7 +147,7 @@ COLUMNS = (
                  **own_columns("generated", "id BIGINT, twice BIGINT GENERATED ALWAYS AS (id * 2)",
                                "INSERT INTO {t} (id) VALUES (1)"),
                  held="INSERT INTO {t} (id) VALUES (7)", winners=["INSERT INTO {t} (id) VALUES (8)"],
-                 expect=[BLIND, BLIND], **LINKS[True]),
+                 expect=[BLIND, BLIND], **REPORTS[True]),
     *(held_against(f"with-an-identity-column-{name}-an-insert-loses-to-an-insert",
                    **own_columns(f"identity-{name}", NUMBERED.format(kind), "INSERT INTO {t} (note) VALUES ('base')"),
                    held="INSERT INTO {t} (note) VALUES ('a')", winners=["INSERT INTO {t} (note) VALUES ('b')"],
@@ -159,19 +156,17 @@ COLUMNS = (
     held_against("with-an-identity-column-an-insert-of-given-numbers-survives",
                  **own_columns("identity-given", NUMBERED.format("BY DEFAULT"), "INSERT INTO {t} VALUES (1, 'base')"),
                  held="INSERT INTO {t} VALUES (70, 'a')", winners=["INSERT INTO {t} (note) VALUES ('b')"],
-                 expect=[BLIND, BLIND], reports=("A5",), link=PLAIN_LINK),
+                 expect=[BLIND, BLIND], reports=("A5",)),
     held_against("with-an-identity-column-an-update-loses-as-ever",
                  **own_columns("identity-updated", NUMBERED.format("ALWAYS"), "INSERT INTO {t} (note) VALUES ('base')"),
                  held="UPDATE {t} SET note = 'u'", winners=["INSERT INTO {t} (note) VALUES ('b')"],
-                 expect=[LOSES, BLIND], reports=("A5",), link=PLAIN_LINK),
+                 expect=[LOSES, BLIND], reports=("A5",)),
 )
 IDENTITY_IN_CORE = ("with-an-identity-column-always-an-insert-loses-to-an-insert",
                     "with-an-identity-column-an-insert-of-given-numbers-survives")
 UPSERT = (f"MERGE INTO {{t}} t USING (SELECT 1L AS id, {ROW.replace(', 1', ', 1 AS amount')}) s ON t.id = s.id "
           "WHEN MATCHED THEN UPDATE SET note = 'merged'")
-WORKFLOWS_LINK = ("https://community.databricks.com/t5/data-engineering/concurrent-writes-to-the-same-delta-table/"
-                  "td-p/107617")
-SERIALIZABLE_ALREADY = {"reports": ("A13",), "link": WORKFLOWS_LINK,
+SERIALIZABLE_ALREADY = {"reports": ("A13",),
                         "why": "the answer to raise the level to Serializable changes nothing: that is the default"}
 WORKFLOWS = (
     held_against("a-merge-loses-to-the-append-workflow", layout=FLAT, held=UPSERT, winners=[PLAIN],
@@ -181,8 +176,7 @@ WORKFLOWS = (
                  expect=[Expected(word="commits", blind=True, isolation="Serializable"), COMMITS],
                  **SERIALIZABLE_ALREADY),
     held_against("under-write-serializable-a-merge-survives-the-append-workflow", layout=FLAT, held=UPSERT,
-                 winners=[PLAIN], expect=[COMMITS, BLIND], isolation=WRITE_SERIALIZABLE, reports=("A13",),
-                 link=WORKFLOWS_LINK),
+                 winners=[PLAIN], expect=[COMMITS, BLIND], isolation=WRITE_SERIALIZABLE, reports=("A13",)),
 )
 
 

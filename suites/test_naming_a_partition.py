@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 VERSIONS = ">=4.0"
 BY_DATE, BY_BOTH = layout("by-date"), layout("by-date-country")
-JOIN_LINK = "https://github.com/delta-io/delta/issues/761"
-STORE_LINK = "https://github.com/delta-io/delta/issues/1804"
 
 UPSERT = "WHEN MATCHED THEN UPDATE SET note = s.note WHEN NOT MATCHED THEN INSERT *"
 UPDATE = "WHEN MATCHED THEN UPDATE SET note = s.note"
@@ -101,7 +99,7 @@ def against(way: str, where: str) -> Race:
     return held_against(
         f"a-merge-that-names-its-partition-by-{way}-{'survives' if survives else 'loses-to'}-an-insert-{where}",
         layout=BY_DATE, held=held, winners=[insert("11" if where == "there" else "12")],
-        expect=[COMMITS if survives else LOSES_P, BLIND], reports=("A1",), link=JOIN_LINK,
+        expect=[COMMITS if survives else LOSES_P, BLIND], reports=("A1",),
     )
 
 
@@ -117,7 +115,7 @@ BOTH_COLUMNS = {
 TWO_COLUMNS = {
     (way, place): held_against(
         f"of-two-columns-{way}-{'loses-to' if place in shares else 'survives'}-an-insert-into-{place}", layout=BY_BOTH,
-        held=merge(named), winners=[insert(*place.split("-"))], reports=("A1",), link=JOIN_LINK,
+        held=merge(named), winners=[insert(*place.split("-"))], reports=("A1",),
         expect=[LOSES_P if place in shares else COMMITS, BLIND],
     )
     for way, (named, shares) in BOTH_COLUMNS.items() for place in ("11-DE", "11-FR", "12-DE", "12-FR")
@@ -140,7 +138,7 @@ SITE_NAMES = {"NULL": "null", "''": "an-empty-text", "'berlin'": "berlin", "'par
 NULLS = {
     (way, site): held_against(
         f"a-merge-on-a-site-that-{way}-{'loses-to' if site in reads else 'survives'}-an-insert-of-{SITE_NAMES[site]}",
-        layout=SITES, expect=[LOSES_P if site in reads else COMMITS, BLIND], reports=("A1",), link=JOIN_LINK,
+        layout=SITES, expect=[LOSES_P if site in reads else COMMITS, BLIND], reports=("A1",),
         held=f"MERGE INTO {{t}} t USING (SELECT {key}L AS id, 'rome' AS site, 'm' AS note) s "
              f"ON t.id = s.id AND {named} {UPSERT}",
         winners=[f"INSERT INTO {{t}} VALUES (9, {site}, 'new')"],
@@ -168,7 +166,7 @@ DAY_STATEMENTS = {
 GENERATED = {
     (verb, way, date): held_against(
         f"{verb}-by-{way}-{'survives' if keeps and date == '12' else 'loses-to'}-an-insert-of-the-{date}th",
-        layout=DAYS, held=sql.format(named), reports=("A1",), link=JOIN_LINK,
+        layout=DAYS, held=sql.format(named), reports=("A1",),
         winners=[f"INSERT INTO {{t}} (id, at, note) VALUES (9, TIMESTAMP'2026-08-{date} 11:00:00', 'new')"],
         expect=[COMMITS if keeps and date == "12" else LOSES_P, BLIND],
         why="" if keeps else "the filter on the day that a SELECT derives from the base column is not derived here",
@@ -181,19 +179,18 @@ JOINED = "t.event_date = s.event_date"
 UPSERTS = (
     held_against("upserts-of-two-partitions-collide-when-the-join-names-them", layout=BY_DATE, held=merge(JOINED),
                  winners=[merge(JOINED, key=10, date="12")], expect=[LOSES_P, COMMITS],
-                 reports=("A1",), link=JOIN_LINK),
+                 reports=("A1",)),
     held_against("upserts-of-two-partitions-coexist-when-literals-name-them", layout=BY_DATE, held=merge(MINE),
-                 winners=[merge(OTHERS, key=10, date="12")], expect=[COMMITS, COMMITS], reports=("A1",),
-                 link=JOIN_LINK),
+                 winners=[merge(OTHERS, key=10, date="12")], expect=[COMMITS, COMMITS], reports=("A1",)),
     held_against("an-upsert-named-by-a-literal-survives-one-named-by-the-join", layout=BY_DATE, held=merge(MINE),
-                 winners=[merge(JOINED, key=10, date="12")], expect=[COMMITS, COMMITS], reports=("A1",), link=JOIN_LINK,
+                 winners=[merge(JOINED, key=10, date="12")], expect=[COMMITS, COMMITS], reports=("A1",),
                  why="only the loser's own predicates count: the winner may name its partition as it likes"),
     held_against("an-upsert-named-by-the-join-loses-to-one-named-by-a-literal", layout=BY_DATE, held=merge(JOINED),
                  winners=[merge(OTHERS, key=10, date="12")], expect=[LOSES_P, COMMITS],
-                 reports=("A1",), link=JOIN_LINK),
+                 reports=("A1",)),
     held_against("upserts-of-two-partitions-collide-with-deletion-vectors-too", layout=layout("by-date-dv"),
                  held=merge(JOINED), winners=[merge(JOINED, key=10, date="12")], expect=[LOSES_P, COMMITS],
-                 reports=("A1",), link=JOIN_LINK),
+                 reports=("A1",)),
 )
 
 HOURS = layout_from_statements("hours", (
@@ -208,7 +205,7 @@ def backfill(hour: int, named: str) -> str:
 
 
 def eight(name: str, named: str, held: Expected, winners: Expected) -> Race:
-    return held_against(name, layout=HOURS, held=backfill(0, named), reports=("A3",), link=STORE_LINK,
+    return held_against(name, layout=HOURS, held=backfill(0, named), reports=("A3",),
                         winners=[backfill(hour, named) for hour in range(1, 8)], expect=[held, *[winners] * 7])
 
 

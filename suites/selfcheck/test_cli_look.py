@@ -64,7 +64,8 @@ from lakerace.race import Expected, held_against
 RACES = (
     held_against("mine-%s", layout=LAYOUTS["flat"], held="DELETE FROM {t}", winners=["INSERT INTO {t} VALUES (1)"],
                  expect=[Expected(word="append", condition="DELTA_CONCURRENT_APPEND.WITHOUT_HINT", attempts=1),
-                         Expected(word="commits", blind=True)], why="because", claims=("D-001",)),
+                         Expected(word="commits", blind=True)], why="because", claims=("D-001",),
+                 reports=("B4",)),
 )
 '''
 
@@ -80,7 +81,9 @@ def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 def test_show_tells_a_race_with_timeline_and_expectation(told: Told, suite: str) -> None:
     code, out, _ = told("show", suite)
     assert code == 0
-    assert "suite own: Who is first?\nbecause\nclaims: D-001\n" in out
+    assert "suite own: Who is first?\nbecause\nclaims: D-001\nreports:\n  B4 Two OPTIMIZE runs " in out
+    assert "https://github.com/delta-io/delta/issues/2759\n\ntable   flat" in out
+    assert out.endswith("\n\nrun it  pytest --engine delta-4.4 --profile full --race 'mine-race'\n")
     assert "A  held    DELETE FROM {t}\nB  winner  INSERT INTO {t} VALUES (1)\n" in out
     assert "order   A:read B:read B:commit A:commit\nA  |--read" in out
     assert "  A  append, DELTA_CONCURRENT_APPEND.WITHOUT_HINT, attempts 1   from inline\n" in out

@@ -10,7 +10,7 @@ import pytest
 
 from lakerace import field, named
 from lakerace.engines.lines import line, load_lines
-from lakerace.field import FieldError, Report, Shown, check_reports, unanswered
+from lakerace.field import Answered, Difference, FieldError, Report, Shown, check_reports, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,10 @@ SHOWN = {"A1": (Shown(name="a-race", is_race=True, outcomes={"delta-4.4": "A app
 
 def changed(**fields: object) -> Report:
     return msgspec.structs.replace(GOOD, **fields)
+
+
+def differing(**fields: str) -> Report:
+    return changed(differs=(Difference(**{"whose": "docs", "kind": "docs-gap", "reason": "Another class.", **fields}),))
 
 
 def test_every_report_is_answered_and_every_id_is_a_report() -> None:
@@ -58,6 +62,10 @@ def test_reports_are_sorted_by_section_and_number() -> None:
     ([changed(links=("delta#761",))], "A1: a link starts with https://"),
     ([changed(reproducer="lakerace race")], "A1: a reproducer has a paragraph for the maintainers"),
     ([changed(reproducer="pytest", paragraph="p")], "A1: a reproducer is a `lakerace race` command"),
+    ([differing(whose="somebody")], "A1: `differs` from 'somebody'; use one of docs, reporter, source guess"),
+    ([differing(kind="other")], "A1: `differs` of kind 'other'; use one of by-design, docs-gap,"),
+    ([differing(kind="")], "A1: `differs` of kind ''; use one of by-design, docs-gap,"),
+    ([differing(reason=" ")], "A1: what differs from the docs needs one sentence in `reason`"),
 ])
 def test_a_wrong_report_is_refused(liar: list[Report], said: str) -> None:
     with pytest.raises(FieldError, match=said):
@@ -74,6 +82,26 @@ def test_a_report_and_its_races_must_name_each_other(
     reports: list[Report], shown: dict[str, tuple[Shown, ...]], said: str
 ) -> None:
     assert unanswered(reports, shown) == (said,)
+
+
+def test_case_and_control_stand_before_the_other_outcomes_and_tests_last() -> None:
+    told = (("is-told", "metadata", 1), ("loses", "append", 2), ("passes", "commits", 3))
+    races = [Shown(name=f"{name}-{number}", is_race=True, outcomes={"delta-4.4": f"A {word}, B commits"})
+             for name, word, count in told for number in range(count)]
+    tests = [Shown(name=name, is_race=False, outcomes={"delta-4.4": "So it is."}) for name in ("test_a", "test_b")]
+    found = Answered(report=GOOD, shown=(*races, *tests)).groups
+    assert [(group[0].name, len(group)) for group in found] == [
+        ("loses-0", 2), ("passes-0", 3), ("is-told-0", 1), ("test_a", 1), ("test_b", 1),
+    ]
+
+
+def test_a_report_is_told_with_its_addresses_wherever_a_race_carries_it() -> None:
+    assert field.told(("B5", "Z9")) == (
+        "B5 Two maintenance jobs of one table end each other",
+        "   https://github.com/databrickslabs/overwatch/issues/1152",
+        "   https://github.com/databrickslabs/overwatch/issues/1166",
+        "Z9",
+    )
 
 
 SUITE = '''"""Who is first?"""
@@ -111,10 +139,15 @@ def test_the_measured_outcome_is_what_the_race_expects_there(
         "delta-4.4": "What it says.", "delta-4.0": "What it says.",
     })
     assert field.evidence(LINES) == {"A1": (race, test), "A2": (test,)}
-    monkeypatch.setattr(field, "load_reports", lambda: (changed(where=("r", "test_it_is_so")),))
+    answer = msgspec.structs.replace(differing(), where=("r", "test_it_is_so"))
+    monkeypatch.setattr(field, "load_reports", lambda: (answer,))
     told_text = told("list", "--field")[1]
-    assert all(word in told_text for word in ("A1 a title", "append+p", "What it says.", "Do this.", "1 reports, 0 of"))
+    assert all(word in told_text for word in (
+        "A1  a title\n    https://a.example/1\n", "append+p", "What it says.", "Do this.", "1 reports, 0 of",
+        "! Not as the documents say (docs-gap): Another class.",
+    ))
     (row,) = json.loads(told("list", "--field", "--json")[1])
+    assert row["differs"] == [{"from": "docs", "kind": "docs-gap", "reason": "Another class."}]
     assert row["shown"][0] == {
         "name": "r", "delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits", "delta-rs": None,
     }

@@ -126,6 +126,22 @@ def test_races_are_chosen_by_globs_of_their_names(inner: Callable[..., tuple[int
     assert (code, "3 passed, 1 deselected" in output) == (0, True), output
 
 
+@pytest.mark.parametrize(("asked", "code", "said"), [
+    ("A1", 0, "1 passed, 2 deselected"),
+    ("F1", 0, "2 passed, 1 deselected"),
+    ("A3", 4, "--field 'A3': nothing of profile core on delta-4.4 answers it"),
+    ("Z9", 4, "--field 'Z9': no report is called so"),
+])
+def test_what_answers_a_report_is_chosen_by_its_id(
+    inner: Callable[..., tuple[int, str]], asked: str, code: int, said: str
+) -> None:
+    text = MODULE % 'one("r", reports=("A1", "F1")), one("s")' + (
+        "\nimport pytest\n@pytest.mark.report('F1')\ndef test_other(): pass\n"
+    )
+    found, output = inner(text, "--field", asked)
+    assert (found, said in output) == (code, True), output
+
+
 def test_a_suite_that_says_what_it_is_about_is_skipped_elsewhere(inner: Callable[..., tuple[int, str]]) -> None:
     text = 'ENGINES = ("delta-spark",)\ndef test_without_an_engine(): pass\n'
     code, output = inner(text, "--engine", "delta-rs", "-rs", alone=True)  # a line may start Python anew

@@ -84,6 +84,14 @@ def test_a_replay_is_told_by_transcript_and_page():
     assert page.race(told)["replay"] == lines
 
 
+def test_a_transcript_gives_the_addresses_of_the_reports_behind_the_race():
+    told = transcript(replace(made("a-race"), reports=("B4", "Z9")))
+    assert (
+        "\n  report:   B4 Two OPTIMIZE runs end in an error of no Delta class"
+        "\n               https://github.com/delta-io/delta/issues/2759\n  report:   Z9\n"
+    ) in told
+
+
 def test_a_transcript_of_a_race_that_never_ran_says_the_reason(ran):
     assert "  reason:   the statement never reached its commit" in transcript(named(ran, "a-statement"))
     assert "  error:    the JVM died during the race (Py4JNetworkError)" in transcript(named(ran, "the-engine"))
