@@ -1,4 +1,4 @@
-"""Who loses on delta-rs? MERGE by partition, Z-order behind a MERGE, application ids, first writes of many threads."""
+"""Who loses on delta-rs? MERGE by partition, ranges of time, Z-order, attempts, application ids, first writes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import pyarrow
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from lakerace import deltalog
 from lakerace.conflicts import classify
-from lakerace.layouts import layout
+from lakerace.layouts import layout, layout_from_statements
 from lakerace.race import Expected, held_against
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from lakerace.race import Layout, Race
 
 ENGINES, VERSIONS = ("delta-rs",), ">=1.6"
 FLAT, BY_DATE = layout("flat"), layout("by-date")
@@ -29,6 +31,22 @@ def merge(number: int, date: str, on: str) -> str:
     source = f"(SELECT {number} AS id, DATE'{date}' AS event_date)"
     return (f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id AND {on.format(date=date)} "
             "WHEN MATCHED THEN UPDATE SET note = 'merged'")
+
+
+EARLY = "(1, TIMESTAMP'2026-08-11 08:00:00'), (2, TIMESTAMP'2026-08-11 12:00:00')"
+LATE = "(3, TIMESTAMP'2026-08-12 08:00:00')"
+DAYS, TOGETHER = (
+    layout_from_statements(name, ("CREATE TABLE {t} (id BIGINT, at TIMESTAMP) USING delta", *rows))
+    for name, rows in (("two-files-of-days", [f"INSERT INTO {{t}} VALUES {row}" for row in (EARLY, LATE)]),
+                       ("one-file-of-days", [f"INSERT INTO {{t}} VALUES {EARLY}, {LATE}"]))
+)
+OF_THE_11TH = "DELETE FROM {t} WHERE at < '2026-08-11 18:00:00'"
+
+
+def in_time(name: str, winner: str, became: Expected, lies: Layout = DAYS) -> Race:
+    """A DELETE of everything before an evening, against ``winner``."""
+    return held_against(f"rs-a-delete-of-a-time-{name}", layout=lies, held=OF_THE_11TH, winners=[winner],
+                        expect=[became, COMMITS], reports=("F11",))
 
 
 LITERAL, JOINED = "t.event_date = DATE'{date}'", "t.event_date = s.event_date"
@@ -46,11 +64,28 @@ RACES = (
     held_against("rs-zorder-passes-an-append", layout=FLAT, held="OPTIMIZE {t} ZORDER BY (id)",
                  winners=["INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"],
                  expect=[COMMITS, COMMITS], reports=("F7",)),
+    in_time("outlives-that-of-a-later-one", "DELETE FROM {t} WHERE at > '2026-08-11 18:00:00'", COMMITS),
+    in_time("loses-to-one-that-overlaps", "DELETE FROM {t} WHERE at < '2026-08-11 10:00:00'", APPEND),
+    in_time("loses-to-that-of-a-later-one-in-the-same-file", "DELETE FROM {t} WHERE at > '2026-08-11 18:00:00'", APPEND,
+            lies=TOGETHER),
+    in_time("loses-to-an-insert-in-it", "INSERT INTO {t} VALUES (9, TIMESTAMP'2026-08-11 09:00:00')", APPEND),
+    in_time("outlives-an-insert-after-it", "INSERT INTO {t} VALUES (9, TIMESTAMP'2026-08-12 09:00:00')", COMMITS),
 )
 
 
 def test_race(case, check):
     check(case, rules=True)
+
+
+@pytest.mark.report("F11")
+def test_a_typed_time_is_refused_where_rows_are_chosen_to_be_deleted(tmp_path: Path) -> None:
+    """A condition with TIMESTAMP'...' is refused before any commit, and rows stay; with the time as text it is not."""
+    write_deltalake(tmp_path, pyarrow.table({"at": pyarrow.array([0], pyarrow.timestamp("us", "UTC"))}))
+    with pytest.raises(DeltaError, match="Invalid comparison operation"):
+        DeltaTable(tmp_path).delete("at < TIMESTAMP'2026-08-11 18:00:00'")
+    assert DeltaTable(tmp_path).version() == 0
+    DeltaTable(tmp_path).delete("at < '2026-08-11 18:00:00'")
+    assert deltalog.rows(tmp_path)[1] == ()
 
 
 @pytest.fixture
@@ -62,6 +97,38 @@ def path(tmp_path: Path) -> Path:
 def append(table: DeltaTable | Path, number: int, application: str) -> None:
     used = CommitProperties(app_transactions=[Transaction(application, number)])
     write_deltalake(table, pyarrow.table({"id": [number]}), mode="append", commit_properties=used)
+
+
+@pytest.mark.report("F3", "F5")
+@pytest.mark.parametrize("behind", [1, 16, 40])
+@pytest.mark.parametrize("compacts", [False, True], ids=["append", "compact"])
+def test_one_attempt_more_is_enough_however_many_commits_came_between(
+    path: Path, behind: int, compacts: bool
+) -> None:
+    """An append or a compaction that is 40 commits behind needs one attempt more and not one for each commit."""
+    write_deltalake(path, pyarrow.table({"id": [1]}), mode="append")
+    stale, once_more = DeltaTable(path), CommitProperties(max_commit_retries=1)
+    for number in range(behind):
+        write_deltalake(path, pyarrow.table({"id": [number + 2]}), mode="append")
+    if compacts:
+        stale.optimize.compact(commit_properties=once_more)
+    else:
+        write_deltalake(stale, pyarrow.table({"id": [behind + 2]}), mode="append", commit_properties=once_more)
+    assert DeltaTable(path).version() == behind + 2
+    assert {row for (row,) in deltalog.rows(path)[1]} == set(range(behind + 2 + (not compacts)))
+
+
+@pytest.mark.report("F5")
+def test_without_a_further_attempt_an_append_fails_behind_any_commit(path: Path) -> None:
+    """With max_commit_retries=0 one append in between is enough: an error of the attempts, which a rerun mends."""
+    stale = DeltaTable(path)
+    write_deltalake(path, pyarrow.table({"id": [1]}), mode="append")
+    with pytest.raises(CommitFailedError) as raised:
+        write_deltalake(stale, pyarrow.table({"id": [2]}), mode="append",
+                        commit_properties=CommitProperties(max_commit_retries=0))
+    found = classify(raised.value)
+    assert found is not None
+    assert (found.kind, found.rerun_can_help) == ("attempts", True)
 
 
 @pytest.mark.report("D3")

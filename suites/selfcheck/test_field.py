@@ -95,6 +95,12 @@ def test_case_and_control_stand_before_the_other_outcomes_and_tests_last() -> No
     ]
 
 
+def test_writers_that_end_alike_are_told_together() -> None:
+    told = {"a": "A append, B commits, C commits, D commits", "b": "A append, B commits, C commits, D commits",
+            "c": "A commits, B commits"}
+    assert field.by_outcome(told) == (("a, b", "A append, B to D commits"), ("c", "A commits, B commits"))
+
+
 def test_a_report_is_told_with_its_addresses_wherever_a_race_carries_it() -> None:
     assert field.told(("B5", "Z9")) == (
         "B5 Two maintenance jobs of one table end each other",
