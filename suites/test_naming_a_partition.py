@@ -55,6 +55,13 @@ KEEPS = {
     "date-format": "CAST(date_format(t.event_date, 'yyyyMMdd') AS INT) = 20260811",
     "coalesce": "coalesce(t.event_date, DATE'1970-01-01') = DATE'2026-08-11'",
     "a-struct": "struct(t.event_date) = struct(DATE'2026-08-11')",
+    "a-text-and-its-pattern": "t.event_date = to_date('20260811', 'yyyyMMdd')",
+    "months-added": "t.event_date = add_months(DATE'2026-07-11', 1)",
+    "extract": "extract(DAY FROM t.event_date) = 11",
+    "a-regular-expression": "t.event_date RLIKE '-11$'",
+    "a-part-of-its-text": "split(CAST(t.event_date AS STRING), '-')[2] = '11'",
+    "an-array": "array_contains(array(DATE'2026-08-11'), t.event_date)",
+    "nullif": "isnull(nullif(t.event_date, DATE'2026-08-11'))",
 }
 DOES_NOT = {
     "the-join": "t.event_date = s.event_date",
@@ -89,7 +96,8 @@ HELD = {
 }
 """The held MERGE by the way it names its partition, and whether it keeps to it."""
 
-IN_CORE = ("a-literal", "a-literal-beside-the-join", "a-cast-of-the-column", "the-join", "a-literal-on-the-source",
+IN_CORE = ("a-literal", "a-literal-beside-the-join", "a-cast-of-the-column", "extract",
+           "a-regular-expression", "the-join", "a-literal-on-the-source",
            "not-matched-by-source-of-that-partition")
 
 

@@ -98,7 +98,7 @@ def test_a_finding_about_another_engine_or_release_is_not_used():
 
 
 def test_a_rule_turned_around_disagrees_with_the_engine(monkeypatch):
-    monkeypatch.setattr(delta, "_first_read", lambda *_: None)
+    monkeypatch.setattr(delta, "_is_read", lambda *_: False)
     assert any("the rules predict commits" in text for text in verdict(rules=predicted(RACE, LINE)).differences)
 
 

@@ -17,7 +17,8 @@ from lakerace.rules.findings import predicted
 from lakerace.rules.predicates import counted
 from lakerace.rules.predict import predict
 from lakerace.rules.profiles import PROFILES
-from lakerace.rules.session import OVERWRITE_MODE, WIDENING
+from lakerace.rules.session import ATTEMPTS_ALLOWED, OVERWRITE_MODE, WIDENING
+from lakerace.rules.statements import NotModelled
 from lakerace.run import run_race
 
 if TYPE_CHECKING:
@@ -54,6 +55,23 @@ def test_a_function_that_cannot_be_looked_into_reads_every_partition(
 ) -> None:
     asked = race(f"DELETE FROM {{t}} WHERE {condition}", functions=(function,), settings=((WIDENING, widening),))
     assert word(asked) == expected
+
+
+@pytest.mark.parametrize(("held", "allowed", "expected"), [
+    ("UPDATE {t} SET note = 'a'", "1", ("append", "DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT")),
+    ("UPDATE {t} SET note = 'a'", "0", ("attempts", "DELTA_MAX_COMMIT_RETRIES_EXCEEDED")),
+    ("INSERT INTO {t} SELECT * FROM {other}", "0", ("attempts", "DELTA_MAX_COMMIT_RETRIES_EXCEEDED")),
+    ("INSERT INTO {t} SELECT * FROM {other}", "1", ("commits", None)),
+    ("RESTORE TABLE {t} TO VERSION AS OF 1", "0", ("write", "DELTA_CONCURRENT_WRITE")),
+])
+def test_without_a_second_attempt_every_winner_ends_a_writer(
+    held: str, allowed: str, expected: tuple[str, str | None]
+) -> None:
+    """RESTORE makes no second attempt as it is (measured)."""
+    outlook = predict(race(held, settings=((ATTEMPTS_ALLOWED, allowed),)), PROFILES["delta-4.4"])
+    found = outlook.of("A").prediction
+    assert (found.word, found.condition) == expected
+    assert outlook.of("B").word == "commits"
 
 
 @pytest.mark.parametrize(("settings", "expected"), [((), "append"), (((OVERWRITE_MODE, "DYNAMIC"),), "commits")])
@@ -159,7 +177,8 @@ def test_beside_an_engine_the_rules_know_what_day_it_is(date: str, expected: str
     asked = held_against("r", layout=LAYOUTS["by-date"], held="DELETE FROM {t} WHERE event_date < current_date()",
                          winners=[f"INSERT INTO {{t}} VALUES (99, DATE'{date}', 'FR', 1, 'new')"])
     assert predicted(asked, line("delta-4.4"))["A"].word == expected
-    assert word(asked) == "append"
+    with pytest.raises(NotModelled, match="as event_date < CURRENT_DATE is true or not"):
+        predict(asked, PROFILES["delta-4.4"])
 
 
 def test_a_function_is_shown_as_what_it_is() -> None:
