@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakerace.catalogue import CATALOGUE
 from lakerace.conflicts import KINDS
-from lakerace.field import Answered, Report, Shown
+from lakerace.field import Answered, Difference, Report, Shown
 from lakerace.judge import DECLARED, ERROR, MEETS, UNDECLARED, UNSTEERABLE
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Commit, Event, Files, HistoryRow, Outcome
@@ -156,9 +156,11 @@ def named(results: Results, start: str) -> Result:
 REPORTS = (
     Answered(
         report=Report(id="A1", title="Two writers <lose>", reported="rows", where=("two-streams-with-one-id",),
-                      links=("https://a.example/1",), advice="Do not."),
-        shown=(Shown(name="two-streams-with-one-id", is_race=True,
-                     outcomes={"delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits"}),),
+                      links=("https://a.example/1",), advice="Do not.",
+                      differs=(Difference(whose="docs", kind="docs-gap", reason="They name <none>."),)),
+        shown=tuple(Shown(name=name, is_race=True,
+                          outcomes={"delta-4.4": "A append+p, B commits", "delta-4.0": "A append, B commits"})
+                    for name in ("not-in-this-run", "two-streams-with-one-id", "nor-this")),
     ),
     Answered(report=Report(id="E3", title="Entries expire", reported="rows", not_shown="cloud"), shown=()),
 )

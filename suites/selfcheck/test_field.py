@@ -85,13 +85,13 @@ def test_a_report_and_its_races_must_name_each_other(
 
 
 def test_case_and_control_stand_before_the_other_outcomes_and_tests_last() -> None:
-    told = (("is-told", "metadata", 1), ("loses", "append", 2), ("passes", "commits", 3))
+    told = (("loses", "append", 1), ("is-told", "metadata", 1), ("is-sent-away", "write", 2), ("passes", "commits", 1))
     races = [Shown(name=f"{name}-{number}", is_race=True, outcomes={"delta-4.4": f"A {word}, B commits"})
              for name, word, count in told for number in range(count)]
     tests = [Shown(name=name, is_race=False, outcomes={"delta-4.4": "So it is."}) for name in ("test_a", "test_b")]
     found = Answered(report=GOOD, shown=(*races, *tests)).groups
     assert [(group[0].name, len(group)) for group in found] == [
-        ("loses-0", 2), ("passes-0", 3), ("is-told-0", 1), ("test_a", 1), ("test_b", 1),
+        ("loses-0", 1), ("passes-0", 1), ("is-sent-away-0", 2), ("is-told-0", 1), ("test_a", 1), ("test_b", 1),
     ]
 
 

@@ -123,6 +123,8 @@ def test_field_reports_stand_with_their_outcomes_advice_or_reason(ran, html):
     assert '<a href="https://a.example/1">a.example/1</a>' in row
     assert "<span class=\"on\">delta-4.0:</span> A append, B commits<br>" in row
     assert f'data-i="{ran.results.index(named(ran, "two-streams"))}"' in row
+    assert "two-streams-with-one-id</button> and 2 more</small>" in row
+    assert "Not as the documents say (docs-gap): They name &lt;none&gt;." in row
     assert "Not shown here: cloud" in html
 
 
