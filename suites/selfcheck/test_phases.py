@@ -210,6 +210,7 @@ def test_a_writer_that_never_reaches_its_commit_is_told_and_let_go(delta: Delta,
         writer.start()
     board = ", ".join(f"{told_as(name)} {'un' if name in BEFORE else ''}blocked" for name in delta.phases)
     assert str(told.value) == f"gave up after {SOON_S:g} s: A (update) was to reach its commit; phases: {board}"
+    assert writer._done.wait(LIMIT_S)  # let go of, it ends; how soon is the machine's business
     assert not hand.busy
     assert {delta.lock(name).state for name in delta.phases} == {"Unblocked"}
     again = held(delta, hand, delta.transaction)
