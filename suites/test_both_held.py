@@ -43,7 +43,7 @@ def as_ingest(row: int) -> Write:
 
 def loses(word: str, **more: Any) -> Expected:
     kind = KINDS[word]
-    return Expected(word=word, surfaced=kind.exception, root=f"io.delta.exceptions.{kind.exception}", **more)
+    return Expected(word=word, surfaced=kind.exception, root=kind.root, **more)
 
 
 def pair(

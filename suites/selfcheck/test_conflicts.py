@@ -15,14 +15,17 @@ from lakerace.conflicts import (
     KINDS,
     METADATA,
     PROTOCOL,
+    REVALIDATION,
     TRANSACTION,
     WRITE,
     Conflict,
     classify,
     outdated,
+    taken,
 )
 
-SPARK_KINDS = [kind for kind in KINDS.values() if kind.condition]
+BY_CONDITION_ONLY = (REVALIDATION, ATTEMPTS)
+SPARK_KINDS = [kind for kind in KINDS.values() if kind.word not in BY_CONDITION_ONLY]
 
 
 def python_class(name: str, module: str, *bases: type[Exception]) -> type[Exception]:
@@ -149,6 +152,59 @@ def test_used_up_attempts_are_known_by_their_condition_only() -> None:
     assert classify(with_java(Exception("x"), Throwable(USED_UP, getCondition="DELTA_SOMETHING_ELSE"))) is None
 
 
+FEATURE = "org.apache.spark.sql.delta.DeltaTableFeatureException"
+BACKFILL = "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL"
+
+
+@pytest.mark.parametrize(("root", "condition"), [
+    (FEATURE, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"), (USED_UP, BACKFILL),
+])
+def test_a_drop_of_a_feature_in_use_again_is_known_by_its_condition_only(root: str, condition: str) -> None:
+    throwable = Throwable("org.apache.spark.SparkException", Throwable(root, getCondition=condition))
+    typed = with_java(python_class("Py4JJavaError", "py4j.protocol")("x"), throwable, "java_exception")
+    for error in (typed, SparkError("Cannot drop ...", condition), Exception(f"[{condition}] Cannot drop ...")):
+        found = classify(error)
+        assert found is not None
+        assert (found.kind, found.root, found.condition) == (REVALIDATION, root, condition)
+        assert (found.wrapped, found.rerun_can_help) == (True, True)
+
+
+@pytest.mark.parametrize("condition", [
+    "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
+])
+def test_any_other_error_about_a_feature_is_no_conflict(condition: str) -> None:
+    error = with_java(Exception(f"{FEATURE}: [{condition}] Cannot drop"), Throwable(FEATURE, getCondition=condition))
+    assert classify(error) is None
+
+
+DOMAIN = "A conflicting metadata domain delta.clustering is added."
+
+
+@pytest.mark.parametrize("error", [
+    python_class("ConcurrentTransactionException", "delta.exceptions.captured")(DOMAIN),
+    SparkError(DOMAIN, "DELTA_CONCURRENT_TRANSACTION"),
+    with_java(Exception("x"), Throwable("io.delta.exceptions.ConcurrentTransactionException",
+                                        getCondition="DELTA_CONCURRENT_TRANSACTION", getMessage=DOMAIN)),
+], ids=["class", "condition", "java"])
+def test_two_changes_of_one_metadata_domain_are_not_two_copies_of_one_stream(error: Exception) -> None:
+    found = classify(error)
+    assert found is not None
+    assert (found.kind, found.domain, found.rerun_can_help) == (TRANSACTION, "delta.clustering", True)
+    assert "same metadata domain" in found.meaning
+
+
+def test_databricks_has_a_condition_for_a_metadata_domain() -> None:
+    found = classify(SparkError("This transaction failed ...", "DELTA_CONFLICTING_METADATA_DOMAIN"))
+    assert found is not None
+    assert (found.kind, found.rerun_can_help) == (TRANSACTION, True)
+
+
+def test_nobody_else_s_text_makes_a_domain_of_a_conflict() -> None:
+    found = classify(SparkError(DOMAIN, "DELTA_CONCURRENT_APPEND"))
+    assert found is not None
+    assert (found.kind, found.domain) == (APPEND, None)
+
+
 def test_a_ring_of_java_causes_ends() -> None:
     ring = Throwable("java.lang.RuntimeException")
     ring._cause = ring
@@ -233,6 +289,57 @@ def test_the_class_is_read_from_the_text_of_a_wrapping_error() -> None:
     assert (found.kind, found.root) == (DELETE_READ, "io.delta.exceptions.ConcurrentDeleteReadException")
 
 
+@pytest.mark.parametrize("text", [
+    "Job aborted.\nCaused by: com.databricks.sql.transaction.tahoe.ConcurrentAppendException: Files were added ...",
+    "Traceback (most recent call last):\n  ...\ndelta.exceptions.ConcurrentAppendException: Files were added ...",
+    "delta.exceptions.captured.ConcurrentAppendException",
+])
+def test_a_class_without_a_condition_is_read_from_a_text(text: str) -> None:
+    found = classify(RuntimeError(text))
+    assert found is not None
+    assert (found.kind, found.condition, found.wrapped) == (APPEND, None, True)
+
+
+def test_a_java_class_of_databricks_is_its_kind() -> None:
+    name = "com.databricks.sql.transaction.tahoe.MetadataChangedException"
+    found = classify(with_java(Exception("x"), Throwable(name)))
+    assert found is not None
+    assert (found.kind, found.root) == (METADATA, name)
+
+
+class GroupError(Exception):
+    """What ``ExceptionGroup`` is, which Python 3.10 has not."""
+
+    def __init__(self, text: str, *exceptions: BaseException) -> None:
+        super().__init__(text)
+        self.exceptions = exceptions
+
+
+LOST = SparkError("text", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT")
+STREAM = SparkError("text", "DELTA_CONCURRENT_TRANSACTION")
+
+
+def test_a_group_of_conflicts_is_the_one_that_no_rerun_can_cure_else_the_first() -> None:
+    for members, kind, again in (((LOST,), APPEND, True), ((LOST, STREAM), TRANSACTION, False)):
+        found = classify(GroupError("2 sub-exceptions", *members))
+        assert found is not None
+        assert (found.kind, found.surfaced, found.rerun_can_help) == (kind, "GroupError", again)
+    nested = classify(GroupError("outer", GroupError("inner", LOST)))
+    assert nested is not None
+    assert (nested.kind, nested.surfaced, nested.wrapped) == (APPEND, "GroupError", True)
+
+
+def test_a_group_with_anything_else_in_it_is_no_conflict() -> None:
+    assert classify(GroupError("two", LOST, ValueError("a bug"))) is None
+    assert classify(GroupError("none")) is None
+    ring = GroupError("ring")
+    ring.exceptions = (ring,)
+    assert classify(ring) is None
+    listed = ValueError("has a list of that name")
+    listed.exceptions = ["ConcurrentAppendException"]  # type: ignore[attr-defined]
+    assert classify(listed) is None
+
+
 def test_a_conflict_that_caused_another_exception_is_found() -> None:
     def fail(*, explicit: bool) -> None:
         try:
@@ -301,6 +408,9 @@ def test_delta_rs_texts(word: str, text: str) -> None:
         python_class("ConcurrentWriteException", "some.queue")("two writers"),
         python_class("CommitFailedError", "kafka.errors")("group has rebalanced"),
         SparkError("[TABLE_OR_VIEW_NOT_FOUND] no such table", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+        SparkError("[TABLE_OR_VIEW_ALREADY_EXISTS] choose a name", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
+        SparkError("[DELTA_METADATA_MISMATCH] a column too many", "DELTA_METADATA_MISMATCH", "42KDG"),
+        ValueError("catch delta.exceptions.ConcurrentAppendException and go on"),
         SparkError("[DELTA_CONCURRENT_APPENDIX] no such condition", "DELTA_CONCURRENT_APPENDIX"),
         with_java(Exception("x"), Throwable("org.apache.spark.sql.AnalysisException")),
         with_java(Exception("x"), DeadThrowable("x")),
@@ -337,9 +447,29 @@ def test_an_outdated_frame_is_told_apart_from_a_conflict(error: Exception) -> No
 
 @pytest.mark.parametrize("error", [
     None, SparkError("changed", "DELTA_METADATA_CHANGED"), Exception("x"), with_java(Exception(), DeadThrowable("x")),
-], ids=["nothing", "conflict", "other", "dead JVM"])
-def test_nothing_else_is_outdated(error: Exception | None) -> None:
+    # An old frame is told so too, and so is everybody who writes a column too many.
+    SparkError("[DELTA_METADATA_MISMATCH] A schema mismatch", "DELTA_METADATA_MISMATCH"),
+], ids=["nothing", "conflict", "other", "dead JVM", "mismatch"])
+def test_nothing_else_is_outdated_or_taken(error: Exception | None) -> None:
     assert not outdated(error)
+    assert not taken(error)
+
+
+@pytest.mark.parametrize("error", [
+    SparkError("Cannot create table", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+    Exception("[TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create table"),
+    with_java(Exception("x"), Throwable("Delta", getCondition="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")),
+    python_class("DeltaError", "_internal")("Generic error: A Delta Lake table already exists at that location."),
+    python_class("DeltaError", "_internal")("Generic error: A table already exists at: file:///tmp/t/"),
+], ids=["getter", "text", "java", "delta-rs create", "delta-rs write"])
+def test_a_place_that_is_taken_is_told_apart_from_a_conflict(error: Exception) -> None:
+    assert taken(error)
+    assert classify(error) is None
+    assert not outdated(error)
+
+
+def test_the_words_of_delta_rs_count_in_its_own_errors_only() -> None:
+    assert not taken(ValueError("A Delta Lake table already exists at that location."))
 
 
 def test_it_never_raises() -> None:
@@ -351,6 +481,6 @@ def test_it_never_raises() -> None:
 
 def test_every_kind_says_what_it_means_and_whether_a_rerun_helps() -> None:
     for word, kind in KINDS.items():
-        found = Conflict(kind=word, surfaced="X", root=f"io.delta.exceptions.{kind.exception}")
+        found = Conflict(kind=word, surfaced="X", root=kind.root)
         assert found.meaning
         assert found.rerun_can_help is (word != TRANSACTION)

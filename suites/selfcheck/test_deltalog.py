@@ -217,8 +217,8 @@ def test_a_file_is_its_path_and_its_deletion_vector(
     assert deltalog.duplicate_actions((marked, found)) == broken
 
 
-def commit(version: int, *, used: tuple[str, ...] = (), **files: tuple[str, ...]) -> Commit:
-    return Commit(version=version, operation="X", transactions=used, **files)
+def commit(version: int, *, does: str = "X", used: tuple[str, ...] = (), **files: tuple[str, ...]) -> Commit:
+    return Commit(version=version, operation=does, transactions=used, **files)
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,12 @@ def commit(version: int, *, used: tuple[str, ...] = (), **files: tuple[str, ...]
         ([commit(1, used=("q=1",)), commit(2, used=("q=1",))],
          ("version 2 uses transaction q=1, as version 1 had",)),
         ([commit(1, removed=("a",), missed=("a",))], ("version 1 removes a, which was not there",)),
+        ([commit(1, does=deltalog.TOMBSTONES, removed=("a",), missed=("a",))], ()),
         ([commit(1, removed=("a",)), commit(2, removed=("a",), missed=("a",))],
          ("version 2 removes a, which version 1 had removed",)),
     ],
     ids=["clean", "restored", "re-added", "removed twice", "listed twice", "transaction twice", "not there",
+         "tombstone",
          "not there any more"],
 )
 def test_what_no_order_can_explain(commits: list[Commit], wrong: tuple[str, ...]) -> None:

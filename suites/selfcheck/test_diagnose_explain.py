@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakerace.conflicts import APPEND, ATTEMPTS, DELETE_DELETE, DELETE_READ, METADATA, PROTOCOL, TRANSACTION, WRITE
+from lakerace.conflicts import (
+    APPEND,
+    ATTEMPTS,
+    DELETE_DELETE,
+    DELETE_READ,
+    METADATA,
+    PROTOCOL,
+    REVALIDATION,
+    TRANSACTION,
+    WRITE,
+)
 from lakerace.diagnose.handmade import (
     START,
     add,
@@ -190,6 +200,7 @@ def changes(tmp_path: Path) -> Path:
         (said(DELETE_DELETE), 4, "deleted-deleted", "keep OPTIMIZE out of this job's window", True),
         (said(APPEND), 4, "added-files", "keep OPTIMIZE out of this job's window", True),
         (said(WRITE), 4, "no-checks", "run RESTORE or CLONE while nobody writes", True),
+        (said(REVALIDATION, version=1), 1, "protocol", "keep SET TBLPROPERTIES away while", True),
         (said(ATTEMPTS, version=3), 3, "attempts", "commit less often", True),
     ],
     ids=lambda value: value.kind if isinstance(value, Reported) else "",
@@ -215,6 +226,7 @@ def test_a_metadata_domain_has_a_check_of_its_own(tmp_path: Path) -> None:
     assert (won(found), found.check.name) == (1, "domain-metadata")
     assert found.change is not None
     assert "one command at a time change delta.clustering" in found.change.what
+    assert (found.rerun_can_help, "same metadata domain" in found.meaning) == (True, True)
 
 
 def test_a_table_made_twice(tmp_path: Path) -> None:

@@ -78,6 +78,16 @@ def test_of_several_tables_the_one_asked_about_is_told() -> None:
             if (found := read_text(text, table))] == [(3, 3), (2, 3), (3, 3), (3, 3)]
 
 
+@pytest.mark.parametrize(("condition", "kind"), [
+    ("DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL", "revalidation"),
+    ("DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL", "revalidation"),
+    ("DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", None),
+])
+def test_a_drop_of_a_feature_is_a_conflict_when_the_winner_uses_it(condition: str, kind: str | None) -> None:
+    found = read_text(f"org.apache.spark.sql.delta.DeltaTableFeatureException: [{condition}] Cannot drop the feature.")
+    assert (found.kind if found else None) == kind
+
+
 def attempt(version: int, transaction: str) -> str:
     return (
         f"26/08/12 02:14:05 INFO OptimisticTransaction: [tableId=a,txnId={transaction}] Attempting to commit version "

@@ -79,6 +79,14 @@ def test_what_a_re_run_does_not_cure_passes_at_once(error: BaseException) -> Non
     assert attempts_of(error) == ()
 
 
+class GroupError(Exception):
+    exceptions = (CommitFailedError(APPEND), ConcurrentAppendException(SPARK_APPEND))
+
+
+def test_a_group_of_conflicts_is_run_again() -> None:
+    assert policy().run(planted(GroupError("2 sub-exceptions"), None)).value == 2
+
+
 def test_an_interrupt_during_a_conflict_is_no_conflict() -> None:
     def work() -> None:
         try:

@@ -109,3 +109,26 @@ def test_auto_compaction_is_one_more_commit_behind_an_excused_insert(held, on, a
     assert outlook.of("A").word == word
     operations = [commit.done.operation for commit in outlook.commits if commit.writer == "B"]
     assert operations == ["WRITE", "OPTIMIZE"][: 1 + (on == "true" and at_once == "false")]
+
+
+IDLE = layout_from_statements(
+    "idle", ("CREATE TABLE {t} (id INT) USING delta TBLPROPERTIES ('delta.feature.checkConstraints' = 'supported')",)
+)
+CLUSTERED = layout_from_statements(
+    "clustered-by-id",
+    ("CREATE TABLE {t} (id INT, p STRING) USING delta CLUSTER BY (id)", "INSERT INTO {t} VALUES (1, 'a')"),
+)
+DROP, CHECK = "ALTER TABLE {t} DROP FEATURE checkConstraints", "ALTER TABLE {t} ADD CONSTRAINT c CHECK (id > 0)"
+BY_ID, BY_P = (f"ALTER TABLE {{t}} CLUSTER BY ({name})" for name in ("id", "p"))
+
+
+@pytest.mark.parametrize(("layout", "held", "winner", "word", "check"), [
+    (IDLE, DROP, CHECK, "revalidation", "protocol"), (IDLE, CHECK, DROP, "protocol", "protocol"),
+    (IDLE, DROP, "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'night')", "metadata", "metadata"),
+    (CLUSTERED, BY_ID, BY_P, "transaction", "domain-metadata"),
+    (CLUSTERED, "ALTER TABLE {t} ADD COLUMN (more INT)", BY_P, "commits", None),
+    (CLUSTERED, BY_P, "ALTER TABLE {t} ADD COLUMN (more INT)", "metadata", "metadata"),
+])
+def test_a_feature_in_use_again_and_a_clustering_changed_again(layout, held, winner, word, check):
+    found = predict(held_against("r", layout=layout, held=held, winners=(winner,)), SPARK).of("A").prediction
+    assert (found.word, found.fired and found.fired.name) == (word, check)

@@ -7,7 +7,7 @@ import pytest
 from lakerace.catalogue import CATALOGUE
 from lakerace.layouts import LAYOUTS
 from lakerace.race import RaceError, Statement, Write
-from lakerace.sql import check_sql, split_statements
+from lakerace.sql import check_sql, parsed, split_statements
 
 RUNS_ON_SPARK = [
     "SELECT * FROM {t} VERSION AS OF 3;",
@@ -87,3 +87,9 @@ def test_statements_are_cut_outside_quotes_and_comments() -> None:
         'INSERT INTO {t} VALUES ("q;", `w;`)',
     )
     assert split_statements(" ;; -- nothing") == ()
+
+
+@pytest.mark.parametrize("text", ["OPTIMIZE {t} -- loud", "VACUUM {t} -- loud", "ALTER TABLE {t} DROP FEATURE loud"])
+def test_what_the_parser_keeps_as_text_is_kept_in_silence(text, caplog):
+    assert "loud" in parsed(text).sql()
+    assert caplog.records == []
