@@ -229,6 +229,18 @@ def test_a_metadata_domain_has_a_check_of_its_own(tmp_path: Path) -> None:
     assert (found.rerun_can_help, "same metadata domain" in found.meaning) == (True, True)
 
 
+@pytest.mark.parametrize(("key", "agrees"), [("delta.constraints.small", True), ("team", False)])
+def test_a_dropped_feature_is_in_use_again_when_the_winner_s_metadata_needs_it(
+    tmp_path: Path, key: str, agrees: bool
+) -> None:
+    features = protocol(1, 7, writerFeatures=["checkConstraints", "appendOnly", "invariants"])
+    write(tmp_path, 0, info(0, "CREATE TABLE"), features, metadata())
+    write(tmp_path, 1, info(1, "SET TBLPROPERTIES", blind=True), metadata(properties={key: "amount < 9"}))
+    found = diagnosed(tmp_path, reported=said(REVALIDATION, version=1), read_version=0,
+                      statement="ALTER TABLE t DROP FEATURE checkConstraints")
+    assert (won(found), found.agrees) == (1, agrees)
+
+
 def test_a_table_made_twice(tmp_path: Path) -> None:
     created(tmp_path)
     found = diagnosed(tmp_path, reported=said(PROTOCOL, version=0))
