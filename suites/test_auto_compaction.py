@@ -13,7 +13,7 @@ import pytest
 
 from lakerace.layouts import layout
 from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Layout, Race, held_against, statement
-from lakerace.rules.commands import AT_ONCE
+from lakerace.rules.settings import AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from deltalake import DeltaTable
 
 from lakerace import deltalog
 from lakerace.catalogue import CATALOGUE
@@ -78,6 +77,8 @@ def test_attempts_grow_faster_than_commits_unless_there_is_an_owner(either):
 @pytest.mark.parametrize("run_number", [1, 2, 3])
 def test_threads_that_run_free_stay_within_the_bounds(delta_rs, writers, run_number):
     """All have opened the table before the first commits; after that nobody steers, and nobody says who wins."""
+    from deltalake import DeltaTable
+
     table = delta_rs.make(PARTITIONED, SERIALIZABLE)
     start, attempts, faults = threading.Barrier(writers, timeout=60), [], []
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 from lakerace import deltalog
 from lakerace.catalogue import CATALOGUE
@@ -16,6 +14,8 @@ from lakerace.run import run_race
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow
 
     from lakerace.engines import Engine, Table
 
@@ -106,17 +106,20 @@ def test_a_rebase_does_not_run_the_source_again(engine, table_factory, tick):
 
 @pytest.mark.claim("G-005")
 def test_a_rebase_of_delta_rs_does_not_read_its_source_again(delta_rs):
+    from deltalake import DeltaTable, write_deltalake
+    from pyarrow import RecordBatch, RecordBatchReader
+
     table = delta_rs.make(FLAT, SERIALIZABLE)
     handle, reads = DeltaTable(table.path), []
     schema = DeltaTable(table.path).to_pyarrow_table().schema
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Iterator[pyarrow.RecordBatch]:
         reads.append(1)
-        yield pa.RecordBatch.from_pylist([{"id": 301, "event_date": None, "country": "DE", "amount": 1, "note": "new"}],
-                                         schema=schema)
+        yield RecordBatch.from_pylist([{"id": 301, "event_date": None, "country": "DE", "amount": 1, "note": "new"}],
+                                      schema=schema)
 
     assert run(delta_rs, table, BLIND) == "commits"
-    write_deltalake(handle, pa.RecordBatchReader.from_batches(schema, batches()), mode="append")
+    write_deltalake(handle, RecordBatchReader.from_batches(schema, batches()), mode="append")
     assert (deltalog.latest_version(table.path), reads) == (10, [1])
     delta_rs.drop(table)
 
@@ -176,6 +179,8 @@ def test_a_reader_keeps_its_version(delta, engine, table_factory):
 
 @pytest.mark.claim("G-011")
 def test_a_handle_keeps_its_version(delta_rs):
+    from deltalake import DeltaTable
+
     table = delta_rs.make(FLAT, SERIALIZABLE)
     handle = DeltaTable(table.path)
     before = handle.to_pyarrow_table()

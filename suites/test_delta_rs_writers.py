@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
 
 from lakerace import deltalog
 from lakerace.conflicts import classify
@@ -17,6 +14,8 @@ from lakerace.race import Expected, held_against
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from deltalake import DeltaTable
 
     from lakerace.race import Layout, Race
 
@@ -80,6 +79,10 @@ def test_race(case, check):
 @pytest.mark.report("F11")
 def test_a_typed_time_is_refused_where_rows_are_chosen_to_be_deleted(tmp_path: Path) -> None:
     """A condition with TIMESTAMP'...' is refused before any commit, and rows stay; with the time as text it is not."""
+    import pyarrow
+    from deltalake import DeltaTable, write_deltalake
+    from deltalake.exceptions import DeltaError
+
     write_deltalake(tmp_path, pyarrow.table({"at": pyarrow.array([0], pyarrow.timestamp("us", "UTC"))}))
     with pytest.raises(DeltaError, match="Invalid comparison operation"):
         DeltaTable(tmp_path).delete("at < TIMESTAMP'2026-08-11 18:00:00'")
@@ -88,15 +91,24 @@ def test_a_typed_time_is_refused_where_rows_are_chosen_to_be_deleted(tmp_path: P
     assert deltalog.rows(tmp_path)[1] == ()
 
 
+def append(table: DeltaTable | Path, number: int, **properties: Any) -> None:
+    import pyarrow
+    from deltalake import CommitProperties, write_deltalake
+
+    rows = pyarrow.table({"id": [number]})
+    write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(**properties))
+
+
+def load(table: DeltaTable | Path, number: int, application: str) -> None:
+    from deltalake import Transaction
+
+    append(table, number, app_transactions=[Transaction(application, number)])
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    write_deltalake(tmp_path / "t", pyarrow.table({"id": [0]}))
+    append(tmp_path / "t", 0)
     return tmp_path / "t"
-
-
-def append(table: DeltaTable | Path, number: int, application: str) -> None:
-    used = CommitProperties(app_transactions=[Transaction(application, number)])
-    write_deltalake(table, pyarrow.table({"id": [number]}), mode="append", commit_properties=used)
 
 
 @pytest.mark.report("F3", "F5")
@@ -106,14 +118,16 @@ def test_one_attempt_more_is_enough_however_many_commits_came_between(
     path: Path, behind: int, compacts: bool
 ) -> None:
     """An append or a compaction that is 40 commits behind needs one attempt more and not one for each commit."""
-    write_deltalake(path, pyarrow.table({"id": [1]}), mode="append")
-    stale, once_more = DeltaTable(path), CommitProperties(max_commit_retries=1)
+    from deltalake import CommitProperties, DeltaTable
+
+    append(path, 1)
+    stale = DeltaTable(path)
     for number in range(behind):
-        write_deltalake(path, pyarrow.table({"id": [number + 2]}), mode="append")
+        append(path, number + 2)
     if compacts:
-        stale.optimize.compact(commit_properties=once_more)
+        stale.optimize.compact(commit_properties=CommitProperties(max_commit_retries=1))
     else:
-        write_deltalake(stale, pyarrow.table({"id": [behind + 2]}), mode="append", commit_properties=once_more)
+        append(stale, behind + 2, max_commit_retries=1)
     assert DeltaTable(path).version() == behind + 2
     assert {row for (row,) in deltalog.rows(path)[1]} == set(range(behind + 2 + (not compacts)))
 
@@ -121,11 +135,13 @@ def test_one_attempt_more_is_enough_however_many_commits_came_between(
 @pytest.mark.report("F5")
 def test_without_a_further_attempt_an_append_fails_behind_any_commit(path: Path) -> None:
     """With max_commit_retries=0 one append in between is enough: an error of the attempts, which a rerun mends."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import CommitFailedError
+
     stale = DeltaTable(path)
-    write_deltalake(path, pyarrow.table({"id": [1]}), mode="append")
+    append(path, 1)
     with pytest.raises(CommitFailedError) as raised:
-        write_deltalake(stale, pyarrow.table({"id": [2]}), mode="append",
-                        commit_properties=CommitProperties(max_commit_retries=0))
+        append(stale, 2, max_commit_retries=0)
     found = classify(raised.value)
     assert found is not None
     assert (found.kind, found.rerun_can_help) == ("attempts", True)
@@ -136,14 +152,17 @@ def test_without_a_further_attempt_an_append_fails_behind_any_commit(path: Path)
 def test_of_two_appends_with_one_application_id_one_wins(path: Path, winner: int, loser: int) -> None:
     """Two handles of one version: whatever the versions of the id, the second append fails; under ids of their own
     both commit."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import CommitFailedError
+
     first, second = DeltaTable(path), DeltaTable(path)
-    append(first, winner, "loader")
+    load(first, winner, "loader")
     with pytest.raises(CommitFailedError) as raised:
-        append(second, loser, "loader")
+        load(second, loser, "loader")
     found = classify(raised.value)
     assert found is not None
     assert (found.kind, found.rerun_can_help) == ("transaction", False)
-    append(DeltaTable(path), loser, "other loader")
+    load(DeltaTable(path), loser, "other loader")
     assert deltalog.rows(path)[1] == tuple((number,) for number in sorted((0, winner, loser)))
 
 
@@ -151,7 +170,7 @@ def test_of_two_appends_with_one_application_id_one_wins(path: Path, winner: int
 def test_an_append_repeated_under_its_id_is_written_again(path: Path) -> None:
     """One after the other nothing is skipped: the same id and version write their rows a second time."""
     for _ in range(2):
-        append(DeltaTable(path), 5, "loader")
+        load(path, 5, "loader")
     assert deltalog.rows(path)[1] == ((0,), (5,), (5,))
 
 
@@ -159,12 +178,14 @@ def test_an_append_repeated_under_its_id_is_written_again(path: Path) -> None:
 def test_first_writes_fail_with_the_class_of_a_conflict(tmp_path: Path) -> None:
     """Of four threads that create one table, those that fail get CommitFailedError, and every acknowledged row is
     there."""
+    from deltalake.exceptions import CommitFailedError
+
     together, errors, path = threading.Barrier(4), [], tmp_path / "t"
 
     def write(number: int) -> None:
         together.wait()
         try:
-            write_deltalake(path, pyarrow.table({"id": [number]}), mode="append")
+            append(path, number)
         except Exception as error:
             errors.append((number, error))
 

@@ -9,7 +9,7 @@ import pytest
 from lakerace.layouts import layout, layout_from_statements
 from lakerace.pairs import pair
 from lakerace.race import Race, Statement, statement
-from lakerace.rules.session import ENFORCE
+from lakerace.rules.settings import ENFORCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

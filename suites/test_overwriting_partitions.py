@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lakerace.layouts import layout
 from lakerace.outcomes import BLIND, COMMITS, LOSES, LOSES_P
 from lakerace.race import Expected, Race, Write, held_against
-from lakerace.rules.session import OVERWRITE_MODE
+from lakerace.rules.settings import OVERWRITE_MODE
 
 if TYPE_CHECKING:
     from lakerace.engines.lines import Line

@@ -19,7 +19,7 @@ from lakerace.layouts import layout
 from lakerace.outcomes import BLIND, COMMITS, LOSES_P
 from lakerace.race import Function, Race, held_against, statement
 from lakerace.rules.refusals import MERGE_NOT_DETERMINISTIC, NOT_DETERMINISTIC
-from lakerace.rules.session import WIDENING
+from lakerace.rules.settings import WIDENING
 
 if TYPE_CHECKING:
     from lakerace.engines.lines import Line

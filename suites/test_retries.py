@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import IllegalArgumentException
 
 from lakerace.layouts import BASE_VERSION
 from lakerace.race import statement
@@ -66,6 +65,8 @@ def test_the_other_name_is_taken_and_does_nothing(engine, table_factory, setting
 
 @pytest.mark.parametrize("given", ["-1", "many"])
 def test_the_right_name_refuses_what_is_no_number_of_attempts(delta, given: str) -> None:
+    from pyspark.errors import IllegalArgumentException
+
     with pytest.raises(IllegalArgumentException, match="maxCommitAttempts"):
         delta.conf.set(RIGHT_NAME, given)
 

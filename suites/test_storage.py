@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from lakerace.race import statement
@@ -60,6 +58,8 @@ def test_mixed_parts_of_two_checkpoints_lose_files_without_a_word(delta, engine,
 
     Where the part with protocol and metadata is the wrong one, the table can't be read; else rows are missing.
     """
+    import pyarrow.parquet
+
     table = table_factory("flat")
     setting("spark.databricks.delta.checkpoint.partSize", "5")
     delta._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(delta._jsparkSession, str(table.path)).checkpoint()

@@ -6,8 +6,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming import StreamingQueryListener
 
 from lakerace import deltalog
 from lakerace.conflicts import classify
@@ -16,6 +14,8 @@ from lakerace.race import Write, statement
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql.streaming import StreamingQueryListener
 
 VERSIONS = ">=4.0"
 LIMIT_S = 120
@@ -62,7 +62,7 @@ def held_stream(delta, engine, source, tmp_path):
 
     def holding(table: Any, winner: Any) -> tuple[Any, Any]:
         locks = Locks(engine._jvm.jvm, engine.hooks, table.path.name)
-        listeners.append(Steering(locks))
+        listeners.append(steering(locks))
         delta.streams.addListener(listeners[-1])
         query = stream(delta, source, tmp_path / "checkpoint").format("delta").start(str(table.path))
         try:
@@ -81,23 +81,24 @@ def held_stream(delta, engine, source, tmp_path):
         delta.streams.removeListener(listener)
 
 
-class Steering(StreamingQueryListener):
+def steering(locks: Locks) -> StreamingQueryListener:
     """Sets the locks in the stream's own thread: Spark tells of the start of a stream in that very thread."""
+    from pyspark.sql.streaming import StreamingQueryListener
 
-    def __init__(self, locks: Locks) -> None:
-        self._locks = locks
+    class Steering(StreamingQueryListener):
+        def onQueryStarted(self, event: object) -> None:  # noqa: N802
+            locks.attach()
 
-    def onQueryStarted(self, event: object) -> None:  # noqa: N802
-        self._locks.attach()
+        def onQueryProgress(self, event: object) -> None:  # noqa: N802
+            pass
 
-    def onQueryProgress(self, event: object) -> None:  # noqa: N802
-        pass
+        def onQueryIdle(self, event: object) -> None:  # noqa: N802
+            pass
 
-    def onQueryIdle(self, event: object) -> None:  # noqa: N802
-        pass
+        def onQueryTerminated(self, event: object) -> None:  # noqa: N802
+            pass
 
-    def onQueryTerminated(self, event: object) -> None:  # noqa: N802
-        pass
+    return Steering()
 
 
 def append_as(query: Any, batch: int) -> Write:
@@ -154,6 +155,8 @@ def test_a_batch_that_runs_again(delta, engine, table_factory, source, tmp_path,
         runs.append(batch)
         if len(runs) == 1:
             raise RuntimeError("what comes after the write fails")
+
+    from pyspark.errors import StreamingQueryException
 
     with pytest.raises(StreamingQueryException, match="what comes after the write fails"):
         stream(delta, source, tmp_path / "checkpoint").foreachBatch(write).start().awaitTermination(LIMIT_S)

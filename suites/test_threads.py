@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from delta.tables import DeltaTable
 
 from lakerace.drivers.phases import Locks
 from lakerace.drivers.threads import WITHIN, in_a_thread
@@ -95,6 +94,8 @@ def test_job_groups_and_observers_stay_in_their_thread(delta, engine):
 }.items(), ids=lambda item: item[0])
 def test_delta_table_works_in_a_thread(delta, table_factory, act):
     """With Python threads pinned to threads of the JVM, as they are by default, no call ends in `None.get`."""
+    from delta.tables import DeltaTable
+
     table = table_factory("flat")
     assert not isinstance(in_a_thread(lambda: act[1](DeltaTable.forPath(delta, str(table.path)))), Exception)
 

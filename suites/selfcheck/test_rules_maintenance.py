@@ -8,8 +8,8 @@ import pytest
 
 from lakerace.layouts import layout_from_statements
 from lakerace.race import WRITE_SERIALIZABLE, Write, held_against
-from lakerace.rules.commands import AT_ONCE
 from lakerace.rules.predict import predict
+from lakerace.rules.settings import AT_ONCE
 from selfcheck.planning import SPARK
 
 

@@ -17,7 +17,7 @@ from lakerace.rules.findings import predicted
 from lakerace.rules.predicates import counted
 from lakerace.rules.predict import predict
 from lakerace.rules.profiles import PROFILES
-from lakerace.rules.session import ATTEMPTS_ALLOWED, OVERWRITE_MODE, WIDENING
+from lakerace.rules.settings import ATTEMPTS_ALLOWED, OVERWRITE_MODE, WIDENING
 from lakerace.rules.statements import NotModelled
 from lakerace.run import run_race
 
