@@ -47,7 +47,8 @@ def test_list_shows_the_matrix(told: Told) -> None:
 def test_list_shows_statements_and_layouts(told: Told) -> None:
     assert "vacuum " in told("list", "--statements")[1]
     names = [layout["name"] for layout in json.loads(told("list", "--layouts", "--json")[1])]
-    assert names == list(LAYOUTS)
+    assert names == [*LAYOUTS, "no-table"]
+    assert told("show", "no-table")[1] == "layout no-table: nothing is there yet: the writers create the table\n"
 
 
 def test_a_suite_that_cannot_be_loaded_is_told(
@@ -115,6 +116,20 @@ def test_show_helps_with_a_typo_in_a_race(refused: Refused, suite: str) -> None:
 
 def test_a_race_of_another_engine_is_not_shown(refused: Refused, suite: str) -> None:
     assert "on delta-rs" in refused("show", suite, "--engine", "delta-rs")
+
+
+@pytest.mark.parametrize(("name", "engine", "why"), [
+    ("matrix/clustered/serializable/zorder~optimize", "delta-rs", "zorder alone on clustered: never tried (alone.md)"),
+    ("matrix/flat/serializable/insert-values~clone-into", "delta-4.4", "clone-into alone on flat: fails [DELTA_"),
+    ("matrix/flat/serializable/truncate~insert-values", "delta-4.0", "fails (delta-spark.toml, deviation "),
+])
+def test_show_says_why_a_cell_is_not_raced(told: Told, name: str, engine: str, why: str) -> None:
+    code, out, _ = told("show", name, "--engine", engine)
+    last = out.splitlines()[-1]
+    assert code == 0
+    assert last.startswith(f"not raced on {engine}: ")
+    assert why in last
+    assert "expected on" not in out
 
 
 def test_show_tells_where_a_matrix_cell_stands(told: Told) -> None:

@@ -100,6 +100,18 @@ def test_record_writes_new_cells_and_prints_those_that_differ(told: Told, tmp_pa
     assert (deviation.races, deviation.expect, deviation.kind) == ((pairs["update-by-key"],), "commits", "unreviewed")
 
 
+@pytest.mark.parametrize(("name", "message"), [
+    ("matrix/evil", "'matrix/evil' is no race of the matrix"),
+    ("matrix/flat/serializable/merge-on-kez~delete-by-key", "unknown statement 'merge-on-kez'; try merge-on-key"),
+])
+def test_record_refuses_a_cell_that_no_grid_can_hold(
+    refused: Refused, tmp_path: Path, grids: Path, name: str, message: str
+) -> None:
+    good = result("matrix/flat/serializable/update-by-key~delete-by-key", HELD)
+    assert message in refused("record", saved(tmp_path, good, result(name, HELD)))
+    assert not grids.exists()
+
+
 def test_record_refuses_what_are_no_results(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text("{}", encoding="utf-8")
     assert "not lakerace-results/1" in refused("record", str(tmp_path / "r.json"))
@@ -204,7 +216,7 @@ while True:
 def test_a_second_interrupt_leaves_no_process_behind(tmp_path: Path) -> None:
     import psutil
 
-    text = f"import sys; from lakerace.cli_run import run_group; run_group([sys.executable, '-S', '-c', {STUBBORN!r}])"
+    text = f"import sys; from lakerace.groups import run_group; run_group([sys.executable, '-S', '-c', {STUBBORN!r}])"
     environment = {**os.environ, "PYTHONPATH": str(Path(cli_run.__file__).parents[1])}
     with subprocess.Popen(
         [sys.executable, "-c", text], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -219,17 +231,61 @@ def test_a_second_interrupt_leaves_no_process_behind(tmp_path: Path) -> None:
     assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
+BENCH = """
+import sys
+from lakerace import bench
+child = "import os, signal; print(os.getpid(), os.environ['LAKERACE_WORK'], flush=True); signal.pause()"
+bench.Parts._command = lambda *_: [sys.executable, "-S", "-c", child]
+bench.subprocess.PIPE = None
+bench.main("delta-4.4", 20, 0)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_bench_leaves_no_part_and_no_file(number: signal.Signals) -> None:
+    import psutil
+
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli_run.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", BENCH], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as run:
+        assert run.stdout is not None
+        pid, work = run.stdout.readline().split()
+        child = psutil.Process(int(pid))
+        assert Path(work).is_dir()
+        run.send_signal(number)
+        assert run.wait(30) != 0
+    assert not child.is_running()
+    assert not Path(work).exists()
+
+
+def test_a_part_of_bench_that_fails_says_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lakerace import bench
+
+    failing = "import sys; print('first', file=sys.stderr); sys.exit('no room\\n')"
+    monkeypatch.setattr(bench.Parts, "_command", lambda *_: [sys.executable, "-S", "-c", failing])
+    with pytest.raises(bench.BenchError, match=r"^part races ended with 1: no room$"):
+        bench.main("delta-4.4", 20, 0)
+
+
+def test_bench_without_java_says_so(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    assert "the java of JAVA_HOME=/nonexistent does not start" in refused("bench")
+
+
 def test_bench_prints_its_figures(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     from lakerace import bench
 
+    monkeypatch.setattr(cli_run, "check_ready", lambda _: None)
+    monkeypatch.setattr("lakerace.cli_engine.hand_over", lambda _: None)
     monkeypatch.setattr(
         bench, "main", lambda name, races, drift: {"engine": name, "2 workers : 1 worker": races / drift}
     )
-    assert told("bench", "--races", "20", "--drift", "10")[1].splitlines() == [
+    assert told("bench", "--races", "400", "--drift", "200")[1].splitlines() == [
         "engine                delta-4.4",
         "2 workers : 1 worker  2.0",
     ]
-    assert json.loads(told("bench", "--races", "20", "--drift", "10", "--json")[1])["engine"] == "delta-4.4"
+    assert json.loads(told("bench", "--races", "400", "--drift", "200", "--json")[1])["engine"] == "delta-4.4"
 
 
 def test_record_takes_an_engine_that_tells_less_at_its_word(told: Told, tmp_path: Path, grids: Path) -> None:
