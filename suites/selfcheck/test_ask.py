@@ -87,6 +87,13 @@ LINES = {
         "reader R: a bracket is not closed",
     '{"held": "VACUUM {t}", "winners": ["VACUUM {t}"], "layout": "flat", "setup": []}': "`setup` or `layout`, not both",
     '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "setup": []}': "setup-18: no statement",
+    '{"held": "DELETE FROM {t}", "held": "VACUUM {t}", "winners": ["OPTIMIZE {t}"]}': "`held` stands twice",
+    '{"order": "A:read A:commit", "writers": {"A": ["VACUUM {t}"], "A": ["VACUUM {t}"]}}': "`A` stands twice",
+    '{"order": "A:open A:latest", "readers": {"A": ["SELECT * FROM {t}"]}}': "the order: no writer in it",
+    '{"held": "DELETE FROM {t}", "winners": ["OPTIMIZE {t}"], "isolation": ""}': "unknown isolation level ''",
+    f'{{"held": "DELETE FROM {{t}} WHERE {"NOT " * 3000} true", "winners": ["VACUUM {{t}}"]}}': "too deeply nested",
+    f'{{"held": {"[" * 100_000}': "no race: ",
+    '{"held": "VACUUM {t}", "winners": ["VACUUM {t}"], "setup": ["CREATE TABEL {t} (id INT)"]}': "followed by 'TABEL'",
 }
 
 

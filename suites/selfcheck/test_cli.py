@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMMANDS = ("list", "show", "doctor", "claims", "run", "record", "bench", "race", "predict", "panel", "diagnose")
 UPDATE = "UPDATE {t} SET note = 'x' WHERE id = 1"
 DELETE = "DELETE FROM {t} WHERE id = 2"
+NAMED = "an-insert-of-a-frame-with-merge-schema-is-blind-and-survives"
 MATRIX = "matrix/by-date/serializable/update-by-key~insert-values"
 RS = ("race", "--engine", "delta-rs")
 
@@ -68,12 +69,18 @@ def test_help_takes_less_than_half_a_second() -> None:
     assert seconds < 0.5
 
 
-def test_nothing_heavy_is_imported_to_look_at_things() -> None:
-    commands = [["--help"], ["show", MATRIX], ["list", "--statements"], ["claims"]]
+HEAVY = {"pyspark", "delta", "deltalake", "pyarrow", "numpy", "pytest", "sqlglot", "jinja2", "rich", "hypothesis"}
+
+
+@pytest.mark.parametrize(("commands", "heavy"), [
+    ([["--help"], ["show", MATRIX], ["list", "--statements"], ["claims"]], HEAVY),
+    ([["list"], ["list", "--field"], ["show", NAMED]], HEAVY - {"pytest"}),
+], ids=["matrix", "suites"])
+def test_nothing_heavy_is_imported_to_look_at_things(commands: list[list[str]], heavy: set[str]) -> None:
+    """The suites are loaded for the races that they name, and import pytest to mark their tests."""
     code = (
         f"import sys; from lakerace import cli; assert not any(map(cli.run, {commands!r}));"
-        "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'pytest', 'sqlglot', 'jinja2', 'rich', 'hypothesis'};"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+        f"sys.exit(', '.join(sorted({heavy!r} & set(sys.modules))) or 0)"
     )
     ended, _ = start("-c", code)
     assert ended.stderr == ""
@@ -129,6 +136,24 @@ def test_nothing_heavy_is_imported_to_look_at_things() -> None:
         (["show", "matrix/flat/serial/vacuum~vacuum"], "unknown isolation level 'serial'"),
         (["show", "matrix/flat/serializable/vacum~vacuum"], "unknown statement 'vacum'; try vacuum"),
         (["show", "matrix/flat"], "is no race of the matrix: matrix/LAYOUT/ISOLATION/HELD~WINNER"),
+        (["race", "--held", "INSERT INTO {t}", "--winner", DELETE], "the held statement: INSERT has no rows"),
+        (["predict", "--held", UPDATE, "--winner", "DELETE {t}"], "the winner: DELETE names no table"),
+        ([*RS, "--order", "A:open A:latest", "--reader", "A=SELECT * FROM {t}"], "no writer in it, so nothing commits"),
+        *(
+            (["race", "--held", UPDATE, "--winner", DELETE, "--expect", expected], "is no outcome; use one of")
+            for expected in ("", "append garbage", "append[x", "append!", "commits+p", "no-commit [X]")
+        ),
+        *(
+            (["race", "--held", UPDATE, option, ""], f"Invalid value for '{option}': it names no file")
+            for option in ("--from", "--setup")
+        ),
+        (["record", ""], "it names no file"),
+        (["race", "--held", UPDATE, "--winner", DELETE, "--layout", ""], "unknown layout ''"),
+        (["race", "--held", UPDATE, "--winner", DELETE, "--engine", ""], "unknown engine line ''"),
+        (["predict", "--held", UPDATE, "--winner", DELETE, "--profile", ""], "''"),
+        (["list", "--layouts", "--statements"], "--statements is a list of its own: give it without --layouts"),
+        (["list", "--field", "--matrix"], "--field is a list of its own: give it without --matrix"),
+        (["list", "--layouts", "--suite", "x", "--engine", "delta-rs"], "give it without --suite and --engine"),
         (["show"], "Missing argument 'NAME'"),
         (["list", "--suite", "nope"], "unknown suite 'nope'; use one of"),
         (["list", "--profile", "half"], "unknown profile 'half'; use one of core, full, record"),
@@ -138,6 +163,8 @@ def test_nothing_heavy_is_imported_to_look_at_things() -> None:
         (["run", "-n", "many"], "-n 'many' is no number of workers"),
         (["record", "none.json"], "none.json: No such file"),
         (["bench", "--races", "some"], "Invalid value for '--races'"),
+        (["bench", "--drift", "20"], "--drift 20: use 0, or 200 and more"),
+        (["bench", "--engine", "delta-rs"], "delta-rs has none: name a line on Spark"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
@@ -180,7 +207,7 @@ def test_a_file_that_is_no_text_is_told(refused: Refused, tmp_path: Path) -> Non
     (tmp_path / "s.sql").write_bytes(b"\xff\xfe")
     for option in ("--setup", "--from"):
         more = ["--held", UPDATE, "--winner", DELETE] if option == "--setup" else []
-        assert "can't decode" in refused("race", option, str(tmp_path / "s.sql"), *more)
+        assert "save it as UTF-8" in refused("race", option, str(tmp_path / "s.sql"), *more)
     (tmp_path / "empty.jsonl").write_text("\n\n", encoding="utf-8")
     assert "no race in it" in refused("race", "--from", str(tmp_path / "empty.jsonl"))
     assert "is a directory" in refused("race", "--from", str(tmp_path))

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lakerace import cli_race, cli_race_told
+from lakerace.ask import Asked
+from lakerace.engines.lines import line
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Event, Files, HistoryRow
 from lakerace.race import held_against
 from selfcheck.answers import DELETE, JSON_KEYS, UPDATE
 from selfcheck.seen import lost, observed, won
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lakerace.race import Race
 
 WRITER_KEYS = {
     "name", "statement", "outcome", "version", "read_version", "attempts", "surfaced", "root", "condition", "sqlstate",
@@ -123,3 +131,37 @@ def test_a_race_that_ran_is_not_refused() -> None:
 )
 def test_an_expected_word_is_held_against_the_held_writer(word: str, met: bool) -> None:
     assert cli_race.meets(word, HELD) is met
+
+
+def test_a_line_that_breaks_does_not_take_the_others_along(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Box:
+        alive = True
+
+        def engine(self) -> None:
+            """Nothing is asked of it."""
+
+    @contextmanager
+    def opened(_: object) -> Iterator[Box]:
+        yield Box()
+
+    def told(race: Race, _: object) -> None:
+        if race.name == "odd":
+            raise AttributeError("'bool' object has no attribute 'find_all'\nmore")
+
+    monkeypatch.setattr(cli_race, "opened", opened)
+    monkeypatch.setattr(cli_race, "prediction", told)
+    monkeypatch.setattr("lakerace.run.run_race", lambda *_: SEEN)
+    lines = [
+        Asked(number=1, id="odd", race=replace(RACE, name="odd")), Asked(number=2, id="bad", error="no winner"),
+        Asked(number=3, id="good", race=RACE),
+    ]
+    assert cli_race._many(lines, line("delta-4.4"), "commits", replay=False) == 1
+    told_lines = capsys.readouterr()
+    found = [json.loads(text) for text in told_lines.out.splitlines()]
+    assert [one.get("error") for one in found] == [
+        "AttributeError: 'bool' object has no attribute 'find_all'", "no winner", None,
+    ]
+    assert "2 of 3 lines could not be run" in told_lines.err
+    assert "3 of 3 lines did not end with commits" in told_lines.err

@@ -40,6 +40,15 @@ def test_a_grid_in_the_terminal_keeps_to_its_width_and_loses_no_cell(width, stat
     assert sum(map(len, cells)) == sum(map(len, different))
 
 
+def test_columns_are_numbered_in_their_order_when_one_row_is_raced_against_all():
+    others = ("update-by-key", "delete-by-key", "merge-on-key", "optimize", "insert-values", "zorder", "add-column")
+    runs = tuple(made(f"matrix/flat/serializable/merge-on-key~{name}") for name in others)
+    screen = console(60)
+    print_grids(Results(engine="e", profile="", started="2026-08-11T10:00:00Z", seconds=1, results=runs), screen)
+    heads = [text.split()[3:] for text in screen.file.getvalue().splitlines() if text.startswith("held \\ winner")]
+    assert heads == [[str(number) for number in range(1, 8)]]
+
+
 def test_equal_grids_are_printed_once_under_both_titles():
     names = [f"matrix/{layout}/serializable/update-by-key~insert-values" for layout in ("flat", "by-date")]
     runs = (*map(made, names), made("matrix/clustered/serializable/update-by-key~insert-values", word="append"))
