@@ -176,6 +176,8 @@ def test_a_file_of_races_is_answered_line_by_line(capsys, tmp_path):
         (["--held", "SELECT * FROM {t}", "--winner", INSERT], 2, "the held statement: a query commits nothing"),
         (["--held", "UPDATE {t} SET nope = 1", "--winner", INSERT], 2, "A: the table has no column 'nope'"),
         (["--held", UPDATE, "--winner", "DELETE FROM {t} WHERE nope = 1"], 2, "B: the table has no column 'nope'"),
+        (["--held", UPDATE, "--winner", "INSERT INTO {t} (nope) VALUES (1)"], 2, "B: the table has no column 'nope'"),
+        (["--held", UPDATE, "--winner", "DELETE FROM {t} LIMIT 1"], 2, "the rules know no LIMIT in DELETE"),
         (["--held", UPDATE, "--winner", INSERT, "--expect", "commits"], 1, "expected commits"),
         (["--held", UPDATE, "--winner", INSERT, "--expect", "nonsense"], 2, "no outcome"),
         (["--held", UPDATE, "--winner", INSERT, "--winner", INSERT, "--both-orders"], 2, "one winner"),

@@ -65,12 +65,22 @@ def test_delta_rs_takes_a_subquery_whose_rows_are_known():
     assert found.refused is None
 
 
+def test_a_statement_that_delta_rs_has_not_is_not_taken_for_another():
+    with pytest.raises(NotModelled, match="REPLACE USING"):
+        plan(Statement(name="drawn", does="INSERT INTO {t} REPLACE USING (id) SELECT 1"), FLAT, PROFILES["delta-rs"])
+
+
 @pytest.mark.parametrize(
     ("text", "table"),
     [
         ("COPY INTO {t} FROM 'x'", BY_DATE),
         ("CALL something()", BY_DATE),
         ("UPDATE {t} SET id = 1", NOTHING),
+        ("DELETE FROM {t} WHERE id < 9 LIMIT 1", FLAT),
+        ("TRUNCATE TABLE {t} PARTITION (event_date = DATE'2026-08-11')", BY_DATE),
+        ("UPDATE {t} SET note = 'x' FROM {other} o WHERE o.id = 101", FLAT),
+        ("UPDATE {t} SET note.a = 'x'", FLAT),
+        ("MERGE INTO {t} t USING {other} s ON t.id = s.id WHEN NOT MATCHED THEN DELETE", FLAT),
         ("CREATE TABLE {t} USING delta AS SELECT * FROM somewhere", NOTHING),
     ],
 )
