@@ -56,11 +56,12 @@ def aborts(word: str, layout: Layout = FLAT, winner: str | Write = "", **more: A
 
 def loses(
     name: str, layout: Layout, held: str | Write, winner: str | Write, *, by: str, won: Expected = COMMITS,
-    level: str = SERIALIZABLE,
+    level: str = SERIALIZABLE, reports: tuple[str, ...] = (),
 ) -> Race:
     """``held`` aborts ``by`` that kind of conflict at its first attempt."""
     lost = aborts(by, layout, winner, attempts=1)
-    return held_against(name, layout=layout, held=held, winners=[winner], expect=[lost, won], isolation=level)
+    return held_against(name, layout=layout, held=held, winners=[winner], expect=[lost, won], isolation=level,
+                        reports=reports)
 
 
 def survives(
@@ -95,7 +96,8 @@ RESTORE, CLONE = "RESTORE TABLE {t} TO VERSION AS OF 7", "CREATE OR REPLACE TABL
 SET_PROPERTY = "ALTER TABLE {t} SET TBLPROPERTIES ('owner.team' = 'night shift')"
 
 APPEND = (
-    loses("an-update-loses-to-an-insert-and-no-partition-can-be-named", FLAT, UPDATE, INSERT, by="append"),
+    loses("an-update-loses-to-an-insert-and-no-partition-can-be-named", FLAT, UPDATE, INSERT, by="append",
+          reports=("G5",)),
     loses("an-update-loses-to-an-insert-and-the-partition-is-named", BY_DATE, UPDATE, INSERT, by="append"),
     survives("an-insert-is-not-stopped-by-an-update", FLAT, INSERT, UPDATE, operation="WRITE", blind=True),
     survives("an-update-of-one-date-is-not-stopped-by-an-insert-into-another", BY_DATE,
@@ -130,9 +132,10 @@ DELETE_READ = (
           DELETE_11_AUGUST, by="delete-read"),
     survives("a-delete-of-a-partition-is-not-stopped-by-a-delete-in-another", BY_DATE, DELETE_11_AUGUST,
              DELETE_ROW_OF_12_AUGUST, operation="DELETE"),
-    loses("a-compaction-loses-to-a-compaction-as-delete-read", FLAT, COMPACT, COMPACT, by="delete-read"),
-    loses("a-compaction-loses-to-a-zorder-as-delete-read", FLAT, COMPACT, ZORDER, by="delete-read"),
-    loses("a-zorder-loses-to-a-delete-of-one-row", FLAT, ZORDER, DELETE_ROW, by="delete-read"),
+    loses("a-compaction-loses-to-a-compaction-as-delete-read", FLAT, COMPACT, COMPACT, by="delete-read",
+          reports=("G1",)),
+    loses("a-compaction-loses-to-a-zorder-as-delete-read", FLAT, COMPACT, ZORDER, by="delete-read", reports=("G1",)),
+    loses("a-zorder-loses-to-a-delete-of-one-row", FLAT, ZORDER, DELETE_ROW, by="delete-read", reports=("G1",)),
     survives("a-compaction-of-one-date-is-not-stopped-by-an-update-of-another", BY_DATE,
              "OPTIMIZE {t} WHERE event_date = DATE'2026-08-11'",
              "UPDATE {t} SET note = 'updated' WHERE event_date = DATE'2026-08-12'", operation="OPTIMIZE"),
@@ -147,7 +150,7 @@ DELETE_READ = (
 
 DELETE_DELETE = (
     loses("a-dynamic-overwrite-loses-to-a-delete-of-its-partition-as-delete-delete", BY_DATE, OVERWRITE_11_AUGUST,
-          DELETE_11_AUGUST, by="delete-delete"),
+          DELETE_11_AUGUST, by="delete-delete", reports=("G5",)),
     loses("a-dynamic-overwrite-loses-to-a-truncate-as-delete-delete", BY_DATE, OVERWRITE_11_AUGUST, TRUNCATE,
           by="delete-delete"),
     loses("a-delete-of-a-partition-loses-to-its-dynamic-overwrite-as-append", BY_DATE, DELETE_11_AUGUST,

@@ -14,7 +14,9 @@ import pytest
 
 from lakerace.conflicts import classify
 from lakerace.layouts import layout_from_statements
-from lakerace.race import statement
+from lakerace.orders import parse_order
+from lakerace.outcomes import COMMITS, LOSES_P
+from lakerace.race import Expected, Race, Writer, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,28 @@ NAMED = {"the-join": "t.id = s.id", "a-literal": "t.id = s.id AND t.id = {key}"}
 def upsert(key: int, named: str) -> str:
     return (f"MERGE INTO {{t}} t USING (SELECT {key} AS id, 1 AS done) s ON {NAMED[named].format(key=key)} "
             "WHEN MATCHED THEN UPDATE SET done = t.done + s.done WHEN NOT MATCHED THEN INSERT *")
+
+
+def all_held(name: str, named: str, later: Expected) -> Race:
+    """All six read one version and then commit one after the other."""
+    names = "ABCDEF"
+    return Race(
+        name=name, layout=KEYS, reports=("A15",),
+        writers=tuple(Writer(name=writer, statements=(statement(upsert(key, named)),))
+                      for key, writer in enumerate(names)),
+        order=parse_order(" ".join(f"{writer}:{stop}" for stop in ("read", "commit") for writer in names)),
+        expect=tuple((writer, later if key else COMMITS) for key, writer in enumerate(names)),
+    )
+
+
+RACES = (
+    all_held("of-six-upserts-that-the-join-names-one-commits", "the-join", LOSES_P),
+    all_held("six-upserts-that-literals-name-all-commit", "a-literal", COMMITS),
+)
+
+
+def test_race(case, check):
+    check(case, rules=True)
 
 
 @pytest.fixture

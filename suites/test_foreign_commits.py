@@ -2,7 +2,8 @@
 
 Such an entry is what a writer of another engine has left behind. No reader can repair it: both show the rows twice,
 without a word. What would have told is in the log, and every race is held to it: a file is removed once, and only when
-it is there, under the deletion vector that it has.
+it is there, under the deletion vector that it has. No statement of Spark writes such an entry, so these are tests and
+no races.
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from lakerace.catalogue import CATALOGUE
 from lakerace.layouts import layout, layout_from_statements
 from lakerace.pairs import pair
-from lakerace.race import Race, Statement, Write
+from lakerace.race import Race, Statement, Write, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,3 +165,13 @@ def races(line: Line, profile: str) -> Iterator[Race]:
 
 def test_race(case, check):
     check(case, rules=True)
+
+
+@pytest.mark.report("A21")
+@pytest.mark.parametrize("change", ["ADD PARTITION", "ADD IF NOT EXISTS PARTITION", "DROP PARTITION"])
+def test_open_source_delta_refuses_partition_management(engine, table_factory, change):
+    """Not one call of it is planned, so no two can conflict; what collides on Databricks is another product."""
+    table = table_factory("by-date")
+    outcome = engine.run(table, "A", statement(f"ALTER TABLE {{t}} {change} (event_date = DATE'2026-08-13')"))
+    refused = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
+    assert (outcome.word, outcome.condition) == ("fails", refused)

@@ -1,15 +1,25 @@
 """What do storage, log store, checkpoint and VACUUM do to a commit that was acknowledged?
 
-Here are no two transactions that conflict, and so no exception: the damage shows up when somebody reads.
+Here are no two transactions that conflict, and so no exception: the damage shows up when somebody reads. What is made
+by hand (the parts of two checkpoints) or breaks the table (a VACUUM without retention) is a test; a race must leave
+every live file on disk, so the races are those of a VACUUM that spares what is staged.
 """
 
 from __future__ import annotations
 
 from itertools import product
+from typing import TYPE_CHECKING
 
 import pytest
 
-from lakerace.race import statement
+from lakerace.layouts import layout
+from lakerace.outcomes import COMMITS
+from lakerace.race import held_against, statement
+from lakerace.rules.settings import RETENTION
+
+if TYPE_CHECKING:
+    from lakerace.engines.lines import Line
+    from lakerace.race import Race
 
 VERSIONS = ">=4.0"
 VACUUM_NOW, VACUUM_LITE, VACUUM = "VACUUM {t} RETAIN 0 HOURS", "VACUUM {t} LITE RETAIN 0 HOURS", "VACUUM {t}"
@@ -19,6 +29,22 @@ STAGED = {
     "delete": "DELETE FROM {t} WHERE id = 1",
     "optimize": "OPTIMIZE {t}",
 }
+UNCHECKED = ((RETENTION, "false"),)
+RACES = tuple(
+    held_against(f"{held}-outlives-vacuum{name}", layout=layout("flat-dv"), held=STAGED[held], winners=[vacuum],
+                 expect=[COMMITS, COMMITS], settings=settings, reports=("E13",))
+    for held in STAGED
+    for name, vacuum, settings in (("", VACUUM, ()), ("-lite-without-retention", VACUUM_LITE, UNCHECKED))
+)
+
+
+def races(_line: Line, profile: str) -> tuple[Race, ...]:
+    """In the core those of the INSERT."""
+    return RACES if profile == "full" else RACES[:2]
+
+
+def test_race(case, check):
+    check(case, rules=True)
 
 
 @pytest.mark.report("E13")
@@ -28,7 +54,7 @@ STAGED = {
 def test_vacuum_without_retention_eats_what_is_staged(delta, engine, table_factory, setting, held, vacuum):
     """The writer commits all the same; a scan of that file fails. The count from statistics and every scan that skips
     the file go on as if nothing were. LITE, which deletes only what the log names, and the default spare it."""
-    setting("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    setting(RETENTION, "false")
     table = table_factory("flat-dv")
     writer = engine.hold(table, "A", statement(STAGED[held]))
     assert engine.run(table, "B", statement(vacuum)).word == "commits"
@@ -43,12 +69,6 @@ def test_vacuum_without_retention_eats_what_is_staged(delta, engine, table_facto
         delta.sql(everything).collect()
     if held != "optimize":
         assert len(delta.sql(f"{everything} WHERE id = 5").collect()) == 1
-
-
-@pytest.mark.report("E7")
-def test_the_log_store_of_a_path_can_be_asked(engine, table_factory):
-    """A local path is HDFSLogStore's, which renames under a lock of one JVM: not safe for writers in two."""
-    assert engine.log_store(table_factory("flat").path) == "io.delta.storage.HDFSLogStore"
 
 
 @pytest.mark.report("E11")

@@ -52,19 +52,53 @@ def test_two_streams_into_one_table_both_land(delta, engine, table_factory, sour
     assert sorted(ids(engine, table)) == [301, 301, 302, 302]
 
 
+def append(delta: Any, source: str, checkpoint: Path, table: Any) -> Any:
+    return stream(delta, source, checkpoint).format("delta").start(str(table.path))
+
+
+def complete(delta: Any, source: str, checkpoint: Path, table: Any) -> Any:
+    """Every batch replaces the whole table with the aggregates so far."""
+    counted = delta.readStream.format("delta").load(source).groupBy("id").count().select("id")
+    writer = counted.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    return writer.outputMode("complete").format("delta").start(str(table.path))
+
+
+def from_itself(delta: Any, _source: str, checkpoint: Path, table: Any) -> Any:
+    """A stream that reads the table which it writes."""
+    return append(delta, str(table.path), checkpoint, table)
+
+
+def merge_by(named: str) -> Any:
+    """A MERGE in foreachBatch that names its partition so."""
+
+    def upsert(frame: Any, _batch: int, path: str) -> None:
+        frame.createOrReplaceTempView("batch")
+        frame.sparkSession.sql(
+            f"MERGE INTO delta.`{path}` t USING batch s ON t.id = s.id AND {named} "
+            "WHEN MATCHED THEN UPDATE SET note = s.note WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    def starting(delta: Any, source: str, checkpoint: Path, table: Any) -> Any:
+        writer = stream(delta, source, checkpoint)
+        return writer.foreachBatch(lambda frame, batch: upsert(frame, batch, str(table.path))).start()
+
+    return starting
+
+
 @pytest.fixture
 def held_stream(delta, engine, source, tmp_path):
-    """``held_stream(table, winner) -> (query, error)``: a stream stands before its commit while the winner commits.
+    """``held_stream(table, winner, sink=append) -> (query, error)``: a stream stands before its commit while the winner
+    commits.
 
-    ``winner(query)`` is called with the stream; the error is the stream's.
+    ``winner(query)`` is called with the stream that ``sink`` has started; the error is the stream's.
     """
     listeners: list[StreamingQueryListener] = []
 
-    def holding(table: Any, winner: Any) -> tuple[Any, Any]:
+    def holding(table: Any, winner: Any, sink: Any = append) -> tuple[Any, Any]:
         locks = Locks(engine._jvm.jvm, engine.hooks, table.path.name)
         listeners.append(steering(locks))
         delta.streams.addListener(listeners[-1])
-        query = stream(delta, source, tmp_path / "checkpoint").format("delta").start(str(table.path))
+        query = sink(delta, source, tmp_path / "checkpoint", table)
         try:
             assert ask(locks.reached_commit, threading.Event(), WITHIN, locks.board)
             winner(query)
@@ -132,11 +166,55 @@ def test_a_stream_ends_at_a_change_of_the_metadata(engine, table_factory, held_s
     assert ids(engine, table) == []
 
 
-def test_a_stream_passes_an_update(engine, table_factory, held_stream):
+WINNERS = {
+    "insert": "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
+    "update": UPDATE,
+    "delete-of-a-file": "DELETE FROM {t} WHERE id IN (1, 2)",
+    "optimize": "OPTIMIZE {t}",
+    "add-column": "ALTER TABLE {t} ADD COLUMN (extra INT)",
+}
+SINKS = {"append": append, "complete": complete, "from-itself": from_itself}
+
+
+@pytest.mark.parametrize(("sink", "winner", "word"), [
+    *(("append", winner, "commits") for winner in ("insert", "update", "delete-of-a-file", "optimize")),
+    ("append", "add-column", "metadata"),
+    *(("complete", winner, "append") for winner in ("insert", "optimize")),
+    ("complete", "delete-of-a-file", "delete-read"),
+    *(("from-itself", winner, "append") for winner in ("insert", "optimize")),
+    ("from-itself", "delete-of-a-file", "delete-read"),
+])
+def test_what_a_sink_has_read_decides_what_ends_it(engine, table_factory, held_stream, sink, winner, word):
+    """In append mode that is nothing, in complete mode every file that it replaces, and a stream that reads the table
+    which it writes has read all of it."""
     table = table_factory("flat")
-    _, error = held_stream(table, lambda _: engine.run(table, "B", statement(UPDATE)))
-    assert error is None
-    assert sorted(ids(engine, table)) == [301, 302]
+    before = len(table.rows)
+    _, error = held_stream(table, lambda _: won(engine, table, WINNERS[winner]), SINKS[sink])
+    found = classify(error) if error is not None else None
+    assert (found.kind if found else "commits") == word
+    assert [row.operation == "STREAMING UPDATE" for row in engine.history(table)].count(True) == (word == "commits")
+    changed = {"insert": 1, "delete-of-a-file": -2}.get(winner, 0)
+    assert len(engine.rows(table)[1]) == before + changed + 2 * (word == "commits")
+
+
+def won(engine: Any, table: Any, text: str) -> None:
+    assert engine.run(table, "B", statement(text)).word == "commits"
+
+
+@pytest.mark.report("B1")
+@pytest.mark.parametrize(("named", "date", "word"), [
+    ("t.event_date = DATE'2026-08-11'", "11", "append"), ("t.event_date = DATE'2026-08-11'", "12", "commits"),
+    ("t.event_date = s.event_date", "12", "append"),
+], ids=["by-a-literal-there", "by-a-literal-elsewhere", "by-the-join-elsewhere"])
+def test_a_merge_in_a_batch_against_optimize(engine, table_factory, held_stream, named, date, word):
+    """As anywhere else: OPTIMIZE of what the MERGE has read ends it, and with it the stream; of another date it does
+    not, where a literal names the partition."""
+    table = table_factory("by-date")
+    optimize = f"OPTIMIZE {{t}} WHERE event_date = DATE'2026-08-{date}'"
+    _, error = held_stream(table, lambda _: won(engine, table, optimize), merge_by(named))
+    found = classify(error) if error is not None else None
+    assert (found.kind if found else "commits") == word
+    assert sorted(ids(engine, table)) == ([301, 302] if word == "commits" else [])
 
 
 @pytest.mark.report("D1")

@@ -44,8 +44,14 @@ RACES = (
     held_against("an-append-without-an-id-passes-one-with", layout=FLAT, held=INSERT, winners=[append(5)],
                  expect=[COMMITS, COMMITS], reports=("D1",)),
     *(held_against(f"the-id-of-the-session-is-checked-before-the-rows-of-{name}", layout=FLAT, held=sql,
-                   winners=[INSERT], settings=AS_ID_5, expect=[TRANSACTION, COMMITS], reports=("D1",))
+                   winners=[INSERT], settings=AS_ID_5, expect=[TRANSACTION, COMMITS], reports=("D1", "D9"))
       for name, sql in {"insert": INSERT, **CHANGES}.items()),
+    held_against("an-id-that-one-thread-set-ends-the-different-insert-of-another", layout=FLAT, held=INSERT,
+                 winners=[INSERT.replace("201", "202")], settings=AS_ID_5, expect=[TRANSACTION, COMMITS],
+                 reports=("D9",),
+                 why="writers A and B are threads of one session, and its settings are everybody's"),
+    held_against("without-an-id-in-the-session-two-different-inserts-both-commit", layout=FLAT, held=INSERT,
+                 winners=[INSERT.replace("201", "202")], expect=[COMMITS, COMMITS], reports=("D9",)),
 )
 
 

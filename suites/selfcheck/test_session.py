@@ -17,7 +17,7 @@ from lakerace.rules.findings import predicted
 from lakerace.rules.predicates import counted
 from lakerace.rules.predict import predict
 from lakerace.rules.profiles import PROFILES
-from lakerace.rules.settings import ATTEMPTS_ALLOWED, OVERWRITE_MODE, WIDENING
+from lakerace.rules.settings import ATTEMPTS_ALLOWED, OVERWRITE_MODE, RETENTION, WIDENING
 from lakerace.rules.statements import NotModelled
 from lakerace.run import run_race
 
@@ -81,6 +81,13 @@ def test_a_dynamic_overwrite_reads_the_partitions_that_it_writes(
     held = "INSERT OVERWRITE {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
     assert word(race(held, settings=settings)) == expected
     assert word(race(held, "11", settings=settings)) == "append"
+
+
+@pytest.mark.parametrize(("checks", "expected"), [("true", "fails"), ("false", "commits")])
+def test_a_vacuum_without_retention_is_refused_unless_the_session_allows_it(checks: str, expected: str) -> None:
+    asked = held_against("r", layout=LAYOUTS["flat"], held="DELETE FROM {t} WHERE id = 1",
+                         winners=["VACUUM {t} LITE RETAIN 0 HOURS"], settings=((RETENTION, checks),))
+    assert predict(asked, PROFILES["delta-4.4"]).of("B").word == expected
 
 
 @pytest.mark.parametrize(("held", "winner", "expected"), [
