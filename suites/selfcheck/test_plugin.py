@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib.metadata import entry_points
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -85,6 +86,56 @@ def test_one(race):
 def test_two(race):
     raise KeyboardInterrupt
 """
+
+
+ASKED = """
+import pytest
+
+HELD, WINNER = "DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE id = 2"
+
+@pytest.mark.parametrize("asked", [
+    dict(winners=WINNER),
+    dict(winners=[]),
+    dict(held="UPDAET {t} SET note = 'x'"),
+    dict(held=""),
+    dict(winners=["SELECT * FROM {t}"]),
+    dict(winners=["DELETE FROM orders"]),
+    dict(isolation="chaos"),
+    dict(layout="round"),
+    dict(winners=["UPDATE {t} SET nocol = 1"]),
+    dict(winners=["DELETE FROM {t} WHERE id = 99"]),
+], ids=lambda asked: "")
+def test_wrong(race, asked):
+    race(**{"held": HELD, "winners": [WINNER], **asked})
+
+def test_right(race):
+    assert race(held=HELD, winners=[WINNER], isolation="WriteSerializable").isolation == "write-serializable"
+    own = "CREATE TABLE {t} (id BIGINT) USING delta TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')"
+    made = [own, "INSERT INTO {t} VALUES (1)", "INSERT INTO {t} VALUES (2)"]
+    assert race(held=HELD, winners=[WINNER], layout=made).isolation == "serializable"
+
+def test_no_counterpart(race):
+    race(held=HELD, winners=["OPTIMIZE {t} FULL"])
+"""
+
+
+def test_a_race_that_is_asked_wrongly_fails_in_one_line_that_says_why(inner: Callable[..., tuple[int, str]]) -> None:
+    code, output = inner(ASKED, "--engine", "delta-rs", "-rs")
+    assert (code, "10 failed, 1 passed, 1 skipped" in output) == (1, True), output
+    assert "During handling" not in output
+    assert re.findall(r"(?m)^_+ test_wrong\S* _+\n(.*)\n(?=_{5}|lakerace: report)", output) == [
+        "winners: a list of statements, not one text",
+        "no winner: give at least one statement that commits while the other is held",
+        "the held statement: 'UPDAET' begins no SQL statement: UPDAET {t} SET note = 'x'",
+        "the held statement: the SQL is empty",
+        "the winner: a query commits nothing; give it as --reader, with an --order",
+        "the winner: does not mention {t}, the table to race on",
+        "unknown isolation level 'chaos'; use one of serializable, write-serializable",
+        f"unknown layout 'round'; use one of {', '.join((*LAYOUTS, 'no-table'))}",
+        "winner B fails: the table has no column 'nocol'; its columns are id, event_date, country, amount, note",
+        "nothing raced: no winner committed (B commits nothing); held A commits version 9",
+    ]
+    assert "unsteerable on delta-rs: delta-rs has no counterpart of OPTIMIZE {t} FULL" in output
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one-process", "xdist"])
