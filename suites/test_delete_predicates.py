@@ -28,6 +28,8 @@ RACES = (
                    expect=[COMMITS, COMMITS], reports=("I6",)) for name, sql in DELETES.items()),
     *(held_against(f"a-delete-by-{name}-loses-to-an-insert-there", layout=BY_DATE, held=sql, winners=[INSERT_12],
                    expect=[APPEND, COMMITS], reports=("I6",)) for name, sql in DELETES.items()),
+    *(held_against(f"an-insert-there-passes-a-delete-by-{name}", layout=BY_DATE, held=INSERT_12, winners=[sql],
+                   expect=[COMMITS, COMMITS], reports=("I6",)) for name, sql in DELETES.items()),
     held_against("a-delete-by-the-dates-of-a-source-loses-to-an-insert-elsewhere", layout=BY_DATE, held=MERGE,
                  winners=[INSERT_11], expect=[APPEND, COMMITS], reports=("I6",)),
     held_against("a-delete-by-the-dates-of-a-source-and-a-literal-passes-it", layout=BY_DATE,

@@ -9,6 +9,7 @@ import pytest
 from lakerace.layouts import layout, layout_from_statements
 from lakerace.pairs import pair
 from lakerace.race import Race, Statement, statement
+from lakerace.rules.refusals import TRACKING_SUSPENDED
 from lakerace.rules.settings import ENFORCE
 
 if TYPE_CHECKING:
@@ -45,13 +46,24 @@ ROWS = {
     "merge": "MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET amount = 7",
     "optimize": "OPTIMIZE {t}",
 }
+PROPERTY = "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'night')"
 TRACK = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
 UNTRACK = "ALTER TABLE {t} DROP FEATURE rowTracking"
 STEPS = {1: "protocol", 2: "backfill", 3: "property"}
 BACK = {1: "property", 2: "removal", 3: "protocol"}
 
 
-REMOVABLE_LATER = ("row-tracking",)
+DROPPABLE = ("deletion-vectors", "column-mapping", "in-commit-timestamps", "type-widening", "v2-checkpoints",
+             "row-tracking")
+SLOW = ("deletion-vectors", "column-mapping")
+"""Their DROP FEATURE writes checkpoints for ten seconds."""
+LAST = {"type-widening": 5, "v2-checkpoints": 5, "in-commit-timestamps": 2}
+"""The last transaction of DROP FEATURE: the property's comes first, and three that commit nothing may lie between.
+(That of deletion vectors begins one that it never commits, which no phase lock can follow.)"""
+IDLE = layout_from_statements("with-check-feature", (
+    CREATE.replace("TBLPROPERTIES (", "TBLPROPERTIES ('delta.feature.checkConstraints' = 'supported', "), *INSERTS,
+), "the layout flat with a feature that nothing uses")
+CHECK = "ALTER TABLE {t} ADD CONSTRAINT small CHECK (amount < 100000)"
 
 
 def set_to(name: str, on: bool) -> str:
@@ -109,7 +121,12 @@ def supported(line: Line) -> Iterator[Race]:
                 yield pair(line, f"enforced-{writer}", f"supported-{feature}", FLAT, does, enforced, "C15",
                            settings=((ENFORCE, "true"),))
         name, held = f"supported-{feature}", supporting(feature)
-        yield pair(line, name, "insert", FLAT, (held, ROWS["insert"]), "commits", "C15")
+        for writer in ROWS if line.sub_conditions else ("insert",):
+            yield pair(line, name, writer, FLAT, (held, ROWS[writer]), "commits", "C15")
+        if line.sub_conditions:
+            yield pair(line, name, "set-property", FLAT, (held, PROPERTY), "metadata", "C15")
+            other = "typeWidening"
+            yield pair(line, name, f"supported-{other}", FLAT, (held, supporting(other)), "protocol", "C15")
         yield pair(line, name, name, FLAT, (held, held), "protocol", "C15")
 
 
@@ -124,26 +141,79 @@ def tracked(line: Line) -> Iterator[Race]:
             for writer, winner in ROWS.items():
                 yield pair(line, f"{name}-at-its-{step}", writer, layout_, (held, winner), "commits", "C17")
             yield pair(line, f"{name}-at-its-{step}", "set-property", layout_,
-                       (held, "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'night')"), "metadata", "C17")
+                       (held, PROPERTY), "metadata", "C17")
+            if line.sub_conditions:
+                yield from tracked_both_ways(line, name, held, layout_, step)
+
+
+def tracked_both_ways(line: Line, name: str, held: Statement, layout_: Layout, step: str) -> Iterator[Race]:
+    """Row tracking comes and goes at once. While it is being dropped, turning it on is refused."""
+    label = f"{name}-at-its-{step}"
+    if name == "row-tracking":
+        twice = {"protocol": "protocol", "backfill": "commits", "property": "metadata"}[step]
+        yield pair(line, label, "row-tracking", layout_, (held, TRACK), twice, "C17")
+        if step != "protocol":  # nothing is there to be dropped before
+            yield pair(line, label, "drop-of-row-tracking", layout_, (held, UNTRACK), "metadata", "C17")
+        return
+    refused = "commits" if step == "property" else f"fails [{TRACKING_SUSPENDED}]"
+    yield pair(line, label, "row-tracking", layout_, (held, TRACK), "metadata" if step == "property" else "commits",
+               "C17", ends=refused)
+    if step != "protocol":  # the rules don't know that the second finds no row id left
+        yield pair(line, label, "drop-of-row-tracking", layout_, (held, UNTRACK),
+                   "metadata" if step == "property" else "protocol", "C17")
 
 
 def dropped(line: Line) -> Iterator[Race]:
     """DROP FEATURE where only the protocol knows it, and where a property needs it first."""
-    only = layout_from_statements("with-check-feature", (
-        CREATE.replace("TBLPROPERTIES (", "TBLPROPERTIES ('delta.feature.checkConstraints' = 'supported', "), *INSERTS,
-    ), "the layout flat with a feature that nothing uses")
     drop = "ALTER TABLE {t} DROP FEATURE checkConstraints"
     for writer, does in ROWS.items():
         word = "commits" if writer == "optimize" else "protocol"
-        yield pair(line, writer, "drop-of-an-idle-feature", only, (does, drop), word)
-        yield pair(line, "drop-of-an-idle-feature", writer, only, (drop, does), "commits")
-        for name in ("in-commit-timestamps", "type-widening", "v2-checkpoints", *REMOVABLE_LATER):
-            if name in REMOVABLE_LATER and not line.sub_conditions:
+        yield pair(line, writer, "drop-of-an-idle-feature", IDLE, (does, drop), word)
+        yield pair(line, "drop-of-an-idle-feature", writer, IDLE, (drop, does), "commits")
+    yield pair(line, "drop-of-an-idle-feature", "drop-of-an-idle-feature", IDLE, (drop, drop), "protocol")
+    if line.sub_conditions:
+        yield from dropped_in_any_role(line)
+        return
+    for name in ("in-commit-timestamps", "type-widening", "v2-checkpoints"):
+        made, gone = with_feature(name), f"ALTER TABLE {{t}} DROP FEATURE {FEATURES[name][3]}"
+        for writer, does in ROWS.items():
+            yield pair(line, writer, f"drop-of-{name}", made, (does, gone),
+                       "commits" if writer == "optimize" else "metadata")
+
+
+def dropped_in_any_role(line: Line) -> Iterator[Race]:
+    """Not raced on Delta 4.0."""
+    drop = "ALTER TABLE {t} DROP FEATURE checkConstraints"
+    yield pair(line, "drop-of-an-idle-feature", "add-check", IDLE, (drop, CHECK), "revalidation")
+    yield pair(line, "add-check", "drop-of-an-idle-feature", IDLE, (CHECK, drop), "protocol")
+    for name in DROPPABLE:
+        label, made, gone = f"drop-of-{name}", with_feature(name), f"ALTER TABLE {{t}} DROP FEATURE {FEATURES[name][3]}"
+        rewrites = name == "column-mapping"
+        for writer, does in ROWS.items():
+            if name in SLOW and writer in ("delete", "merge"):
                 continue
-            made, gone = with_feature(name), f"ALTER TABLE {{t}} DROP FEATURE {FEATURES[name][3]}"
-            word = "commits" if writer == "optimize" else "metadata"
-            yield pair(line, writer, f"drop-of-{name}", made, (does, gone), word)
-    yield pair(line, "drop-of-an-idle-feature", "drop-of-an-idle-feature", only, (drop, drop), "protocol")
+            word = "commits" if writer == "optimize" and not rewrites else "metadata"
+            yield pair(line, writer, label, made, (does, gone), word)
+            yield pair(line, label, writer, made, (gone, does), "append" if rewrites else "commits")
+        yield pair(line, label, label, made, (gone, gone), "metadata")
+        yield pair(line, label, "set-property", made, (gone, PROPERTY), "metadata")
+    yield from dropped_at_last(line)
+    gone, made = "ALTER TABLE {t} DROP FEATURE deletionVectors", layout_from_statements(
+        "with-deletion-vectors-in-use", (*with_feature("deletion-vectors").setup, "DELETE FROM {t} WHERE id = 3"),
+        "the layout flat-dv with a file under a deletion vector")
+    yield pair(line, "optimize", "drop-of-vectors-in-use", made, (ROWS["optimize"], gone), "metadata")
+    yield pair(line, "drop-of-vectors-in-use", "update", made, (gone, ROWS["update"]), "commits")
+    yield pair(line, "drop-of-vectors-in-use", "drop-of-vectors-in-use", made, (gone, gone), "metadata")
+
+
+def dropped_at_last(line: Line) -> Iterator[Race]:
+    """DROP FEATURE at its last commit: the property is off, nothing uses the feature, until the winner turns it on."""
+    for name, at in LAST.items():
+        made = with_feature(name)
+        held = Statement(name=f"last of {name}", does=f"ALTER TABLE {{t}} DROP FEATURE {FEATURES[name][3]}", at=at)
+        label = f"last-commit-of-the-drop-of-{name}"
+        yield pair(line, label, f"enabled-{name}", made, (held, set_to(name, True)), "revalidation")
+        yield pair(line, label, "insert", made, (held, ROWS["insert"]), "commits")
 
 
 CORE = frozenset((
@@ -157,7 +227,10 @@ CORE = frozenset((
     "insert-loses-to-drop-of-an-idle-feature", "drop-of-an-idle-feature-passes-insert",
     "row-tracking-at-its-backfill-passes-update", "row-tracking-at-its-backfill-passes-optimize",
     "row-tracking-at-its-property-passes-insert", "drop-of-row-tracking-at-its-removal-passes-merge",
-    "optimize-passes-drop-of-row-tracking",
+    "optimize-passes-drop-of-row-tracking", "drop-of-an-idle-feature-loses-to-add-check",
+    "insert-loses-to-drop-of-in-commit-timestamps", "drop-of-in-commit-timestamps-passes-insert",
+    "last-commit-of-the-drop-of-in-commit-timestamps-loses-to-enabled-in-commit-timestamps",
+    "drop-of-row-tracking-at-its-removal-keeps-out-row-tracking",
 ))
 
 

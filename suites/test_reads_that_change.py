@@ -142,15 +142,22 @@ def refreshed(form: str, mode: str) -> Race:
     )
 
 
+CONTROLS = tuple(
+    held_against(f"insert-passes-a-delete-by-a-{language}-{form}-{mode}", layout=BY_DATE, held=insert("2026-08-11"),
+                 winners=[HELD["delete"].format(CALLED[form])], functions=(FUNCTIONS[language][form],),
+                 expect=[BLIND, COMMITS], settings=SETTINGS[mode], **KNOWN)
+    for language in ("java", "python") for form in CALLED for mode in SETTINGS
+)
 REFRESHED = {(form, mode): refreshed(form, mode) for form in STALE_READS for mode in SETTINGS}
 IN_CORE = (("java", "value", "delete", "widened", False), ("java", "value", "delete", "unwidened", False),
            ("java", "condition", "delete", "widened", False), ("python", "value", "delete", "widened", False),
            ("python", "condition", "delete", "widened", False), ("sql", "condition", "insert-select", "widened", False))
 
 
-def races(_line: Line, profile: str) -> tuple[Race, ...]:
+def races(line: Line, profile: str) -> tuple[Race, ...]:
     if profile == "full":
-        return (*CALLS.values(), *FORMS, *REFRESHED.values())
+        controls = CONTROLS if line.sub_conditions else ()  # not raced on Delta 4.0
+        return (*CALLS.values(), *FORMS, *controls, *REFRESHED.values())
     return (*(CALLS[key] for key in IN_CORE), *FORMS[5:7],
             *(REFRESHED[key] for key in (("condition", "widened"), ("value", "widened"), ("value", "unwidened"))))
 
