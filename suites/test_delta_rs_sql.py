@@ -354,6 +354,7 @@ def test_create_makes_columns_properties_and_partitions(tmp_path: Path) -> None:
         ("CREATE TABLE {t} (at TIMESTAMP) USING delta PARTITIONED BY (days(at))", "by columns only"),
         ("CREATE TABLE {t} SHALLOW CLONE {other}", "CLONE"),
         ("INSERT INTO {t} VALUES (1)", "needs CREATE TABLE as the first statement"),
+        ("CREATE VIEW {t} AS SELECT 1", "needs CREATE TABLE as the first statement of a layout, not CREATE VIEW"),
     ],
 )
 def test_tables_delta_rs_cannot_make(tmp_path: Path, text: str, reason: str) -> None:

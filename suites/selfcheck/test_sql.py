@@ -60,6 +60,7 @@ WRONG = {
     "INSERT INTO {t} DEFAULT VALUES": "INSERT has no rows",
     "INSERT INTO {t} REPLACE WHERE id = 1": "INSERT has no rows",
     "MERGE INTO {t} t USING {other} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id)": "MERGE inserts no values",
+    "MERGE INTO {t} t USING {other} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET": "MERGE updates nothing",
     "CREATE TABEL {t} (id INT) USING delta": "CREATE is followed by 'TABEL'; write CREATE TABLE",
     "CREATE OR REPLACE {t} USING delta": "write CREATE TABLE",
     "DROP": "DROP is followed by nothing",
