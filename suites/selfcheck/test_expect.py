@@ -10,7 +10,6 @@ import pytest
 from lakerace.catalogue import CATALOGUE
 from lakerace.engines.lines import line, load_lines
 from lakerace.expect import (
-    WORDS,
     ExpectationError,
     alone_path,
     cell,
@@ -25,7 +24,7 @@ from lakerace.home import conf_dir
 from lakerace.judge import compare
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Outcome
-from lakerace.race import ISOLATIONS
+from lakerace.race import ISOLATIONS, WORDS
 from selfcheck.seen import lost, observed
 
 if TYPE_CHECKING:
