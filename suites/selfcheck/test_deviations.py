@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lakerace import expect
+from lakerace.deviations import Known, idle, of_races, unanswered
 from lakerace.expect import (
     Deviation,
     ExpectationError,
@@ -63,6 +65,8 @@ def entry(**changes: str | None) -> str:
         ({"because": None}, "missing required field `because`"),
         ({"reason": '"x"'}, "unknown field `reason`"),
         ({"races": '"an-update-*"'}, "Expected `array`"),
+        ({"races": "[]"}, "a deviation needs the names of its `races`"),
+        ({"races": '[" "]'}, "a deviation needs the names of its `races`"),
     ],
 )
 def test_a_deviation_with_a_typo_is_refused(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:
@@ -101,6 +105,47 @@ def test_a_stale_deviation_is_told(tmp_path: Path) -> None:
     assert deviation_for("gone-2", "B", found) is None
 
 
+def test_a_writer_that_no_race_has_is_told(tmp_path: Path) -> None:
+    found = deviations(tmp_path, entry(writer='"Q"'))
+    assert tuple(unanswered(found, of_races([LOSES]), whole=True)) == (
+        "vendor.toml, deviation 1: its races have no writer 'Q', they have A, B",
+    )
+    assert not tuple(unanswered(found, of_races([LOSES]), whole=False)), "the suite of that writer may not be collected"
+    assert not tuple(unanswered(deviations(tmp_path, entry(writer='"B"')), of_races([LOSES]), whole=True))
+
+
+def test_a_deviation_that_declares_the_expected_is_told_before_anything_runs(tmp_path: Path) -> None:
+    grid = {"matrix/x": Known(writers=("A", "B"), expected={"A": "append", "B": "commits"})}
+
+    def told(**changes: str) -> tuple[str, ...]:
+        return tuple(idle(deviations(tmp_path, entry(races='["matrix/*"]', **changes)), grid, LINE))
+
+    same = ("vendor.toml, deviation 1 declares of matrix/x what is expected anyway; remove it",)
+    assert told(expect='"append"') == told(expect='"commits"', writer='"B"') == same
+    assert told(expect='"append+p"') == told(expect='"append"', breaks='"version *"') == ()
+    wide = entry(races='["matrix/*"]', expect='"append"') + entry(races='["matrix/x"]')
+    assert tuple(idle(deviations(tmp_path, wide), grid, LINE)) == (), "the last deviation is the one that counts"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": '"engine-change"'}, "kind 'engine-change' needs a `link` that shows it"),
+        ({"kind": '"upstream-bug"', "link": '"see the source"'}, "kind 'upstream-bug' needs a `link` that shows it"),
+        ({"versions": '"<0.1"'}, "no line of 'delta-spark' is in '<0.1'; conf/engines.toml has 4.4.0, 4.0"),
+    ],
+)
+def test_our_own_deviations_can_be_looked_up_and_speak_about_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], message: str
+) -> None:
+    assert deviations(tmp_path, entry(**changes)) or "versions" in changes, "others may say less"
+    (tmp_path / "expect").mkdir()
+    (tmp_path / "expect" / "delta-spark.toml").write_text(entry(**changes), encoding="utf-8")
+    monkeypatch.setattr(expect, "conf_dir", lambda: tmp_path)
+    with pytest.raises(ExpectationError, match=re.escape(f"delta-spark.toml, deviation 1: {message}")):
+        load_deviations(LINE)
+
+
 def test_a_typo_in_a_grid_is_refused(tmp_path: Path) -> None:
     grid = tmp_path / "flat.serializable.md"
     grid.write_text("|  | optimize |\n|---|---|\n| optimise | apend |\n", encoding="utf-8")
@@ -116,6 +161,20 @@ def test_a_grid_row_of_another_length_is_refused(tmp_path: Path) -> None:
     grid = tmp_path / "by-date.serializable.md"
     grid.write_text("|  | a | b |\n|---|---|---|\n| a | commits |\n", encoding="utf-8")
     with pytest.raises(ExpectationError, match="line 3: 1 cells under 2 columns"):
+        read_grid(grid)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("|  | a | b |\n|---|---|---|\n| a | x | y |\n| a | x | z |\n", "line 4: a second row 'a'; merge the two"),
+        ("|  | a | a |\n|---|---|---|\n| a | x | y |\n", "line 1: a second column 'a'; merge the two"),
+    ],
+)
+def test_a_name_that_stands_twice_in_a_grid_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    grid = tmp_path / "by-date.serializable.md"
+    grid.write_text(text, encoding="utf-8")
+    with pytest.raises(ExpectationError, match=message):
         read_grid(grid)
 
 

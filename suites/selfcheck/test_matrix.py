@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
+from lakerace import expect, matrix
 from lakerace.catalogue import CATALOGUE
 from lakerace.engines.lines import line, load_lines
-from lakerace.expect import alone_path, grid_path, read_grid
+from lakerace.expect import ExpectationError, alone_path, grid_path, read_grid
+from lakerace.home import conf_dir
 from lakerace.layouts import LAYOUTS
-from lakerace.matrix import PROFILES, TELLING, cells, race_name, race_of
+from lakerace.matrix import PROFILES, TELLING, cells, check_grids, race_name, race_of
 from lakerace.named import named_races
 from lakerace.orders import order_text
 from lakerace.race import ISOLATIONS, SERIALIZABLE
 from lakerace.sql import check_sql
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPARK = line("delta-4.4")
 CORE = cells("core", SPARK)
@@ -89,6 +97,37 @@ def test_every_layout_places_the_same_rows() -> None:
     inserts = {layout.setup[1:] for layout in LAYOUTS.values()}
     assert len(inserts) == 1
     assert all(len(layout.setup) == 9 and layout.files == 8 and layout.meaning for layout in LAYOUTS.values())
+
+
+@pytest.fixture
+def grids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the grids, which this test reads instead."""
+    shutil.copytree(conf_dir() / "expect", tmp_path / "expect")
+    for module in (expect, matrix):
+        monkeypatch.setattr(module, "conf_dir", lambda: tmp_path)
+    return tmp_path / "expect"
+
+
+def test_a_cell_with_a_typo_is_told_with_its_place(grids: Path) -> None:
+    check_grids(line("delta-rs"))
+    grid = grids / "delta-rs" / "flat.serializable.md"
+    grid.write_text(grid.read_text(encoding="utf-8").replace("commits", "comits", 1), encoding="utf-8")
+    read_grid.cache_clear()
+    with pytest.raises(ExpectationError, match=r"^flat.serializable.md, [\w-]+~[\w-]+: 'comits' is no outcome; use"):
+        check_grids(line("delta-rs"))
+
+
+@pytest.mark.parametrize(("file", "told"), [
+    ("delta-rs/flatt.serializable.md", "is read by nobody; did you mean 'flat.serializable.md'?"),
+    ("delta-rs/flat.snapshot.md", "is read by nobody"),
+    ("delta-rz.toml", "is read by nobody; did you mean 'delta-rs.toml'?"),
+    ("delta-rz/flat.serializable.md", "delta-rz is read by nobody; did you mean 'delta-rs'?"),
+])
+def test_a_file_that_nobody_reads_is_told(grids: Path, file: str, told: str) -> None:
+    (grids / file).parent.mkdir(exist_ok=True)
+    (grids / file).touch()
+    with pytest.raises(ExpectationError, match=re.escape(told)):
+        cells("core", line("delta-rs"))
 
 
 @pytest.mark.parametrize("name", load_lines())

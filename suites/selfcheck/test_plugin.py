@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from importlib.metadata import entry_points
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lakerace import plugin
+from lakerace.home import suites_dir
 from lakerace.layouts import LAYOUTS
 from lakerace.plugin import collecting, recording
 from lakerace.race import held_against
@@ -22,10 +26,10 @@ pytest_plugins = ["pytester"]
 
 MODULE = """
 from lakerace.layouts import LAYOUTS
-from lakerace.race import held_against
+from lakerace.race import Expected, held_against
 
-def one(name, **more):
-    return held_against(name, layout=LAYOUTS["flat"], held="DELETE FROM {t}", winners=["DELETE FROM {t}"], **more)
+def one(name, held="DELETE FROM {t}", **more):
+    return held_against(name, layout=LAYOUTS["flat"], held=held, winners=["DELETE FROM {t}"], **more)
 
 RACES = (%s)
 
@@ -62,21 +66,115 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callabl
     [
         ('one("twin"), one("twin")', "two races are called 'twin'; a name must be unique"),
         ('one("a", claims=("D-999",)),', "unknown claim id 'D-999'"),
-        ('one("a", isolation="snapshot"),', "unknown isolation level 'snapshot'"),
+        ('one("a", isolation="snapshot"),', "test_inner.py:7: a: unknown isolation level 'snapshot'"),
+        ('one("a", expect=[Expected(word="apend")]),', "'apend' is no outcome; use one of append, attempts, commits"),
+        ('one("a", "UPDAET {t} SET id = 1"),', "test_inner.py: a, writer A: 'UPDAET' begins no SQL statement: UPDAET"),
+        ('one("a", "DELETE FROM {t} WHERE (id"),', "a, writer A: a bracket is not closed: DELETE FROM {t} WHERE (id"),
+        ('one("a", "DELETE FROM {tt}"),', "a, writer A: unknown placeholder {tt}"),
     ],
-    ids=["twins", "claim", "isolation"],
+    ids=["twins", "claim", "isolation", "outcome", "first word", "bracket", "placeholder"],
 )
 def test_a_wrong_name_stops_the_collection(inner: Callable[..., tuple[int, str]], races: str, message: str) -> None:
     code, output = inner(MODULE % races, "--collect-only")
-    assert code in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
-    assert message in output
-
-
-def test_workers_tell_a_wrong_name_as_one_process_does(inner: Callable[..., tuple[int, str]]) -> None:
-    code, output = inner(THREE, "-n", "1", "--race", "a~d")
     assert code == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: --race 'a~d': no race of profile core on delta-4.4 is called so; did you mean 'a~" in output
+    assert [message in told for told in re.findall("ERROR(.*)", output)] == [True], output
+    assert "Error" not in output, "no traceback is shown"
+
+
+@pytest.mark.parametrize(("races", "arguments", "message"), [
+    ('one("a~b"),', ("--race", "a~d"), "--race 'a~d': no race of profile core on delta-4.4 is called so; did you mean"),
+    ('one("twin"), one("twin")', ("-x",), "test_inner.py: two races are called 'twin'; a name must be unique"),
+])
+def test_workers_tell_a_wrong_name_as_one_process_does(
+    inner: Callable[..., tuple[int, str]], races: str, arguments: tuple[str, ...], message: str
+) -> None:
+    code, output = inner(MODULE % races, "-n", "1", *arguments)
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: {message}" in output
     assert "INTERNALERROR" not in output
+
+
+WRONG_SQL = """
+def test_one(race):
+    race(held="UPDAET {t} SET id = 1", winners=["DELETE FROM {t} WHERE id = 2"])
+"""
+
+
+def test_wrong_sql_of_a_test_is_no_gap_of_an_engine(inner: Callable[..., tuple[int, str]]) -> None:
+    code, output = inner(WRONG_SQL, "--engine", "delta-rs")
+    assert (code, "1 failed" in output) == (pytest.ExitCode.TESTS_FAILED, True), output
+    assert "the held statement: 'UPDAET' begins no SQL statement" in output
+
+
+STALE = """
+[[deviation]]
+races = ["%s"]
+versions = ">=0"
+expect = "commits"
+kind = "vendor"
+because = "b"
+"""
+
+
+@pytest.mark.parametrize("arguments", [
+    (), ("-m", "claim"), ("-k", "other"), ("--ignore-glob", "*claims*"), ("--ignore", "x"), ("--deselect", "test_x.py"),
+    ("-p", "cacheprovider", "--lf"),
+])
+def test_what_our_deviations_name_is_known_whatever_was_collected(
+    inner: Callable[..., tuple[int, str]], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(collecting, "suites_dir", lambda: pytester.path)
+    code, output = inner(THREE, "--collect-only", *arguments)
+    assert code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), output
+
+
+@pytest.mark.parametrize(("pattern", "arguments", "found"), [
+    ("a~*", (), None),
+    ("a~*", ("-k", "other"), None),
+    ("a~d", (), "matches no race"),
+    ("a~d", ("-m", "claim"), "matches no race"),
+    ("a~d", ("test_inner.py",), None),
+    ("a~d", ("--ignore", "x"), None),
+    ("matrix/flat/serializable/optimise~*", ("test_inner.py",), "matches no race"),
+    ("matrix/flat/serializable/insert-values~insert-values", ("test_inner.py",), "what is expected anyway"),
+])
+def test_what_a_deviation_of_another_project_names_must_be_there(
+    inner: Callable[..., tuple[int, str]], pytester: pytest.Pytester, pattern: str, arguments: tuple[str, ...],
+    found: str | None,
+) -> None:
+    file = pytester.makefile(".toml", vendor=STALE % pattern)
+    code, output = inner(THREE, "--collect-only", "--expect", str(file), *arguments)
+    assert code == (pytest.ExitCode.USAGE_ERROR if found else pytest.ExitCode.OK), output
+    assert re.findall("ERROR: vendor.toml, deviation 1.*?(matches no race|what is expected anyway)", output) == (
+        [found] if found else []
+    )
+
+
+def test_a_folder_without_races_can_be_run_by_itself() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LAKERACE_", "PYTEST_"))}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path.endswith("fixtures"))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "1"],
+        cwd=suites_dir() / "processes", env=environment, text=True, capture_output=True, check=False,
+    )
+    assert run.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("asked", [(None, "delta-4.0"), ("delta-4.0", ""), ("delta-4.0", "delta-rs")])
+def test_the_line_that_was_asked_for_runs_in_its_own_environment(
+    monkeypatch: pytest.MonkeyPatch, asked: tuple[str | None, str]
+) -> None:
+    option, variable = asked
+    monkeypatch.setenv("LAKERACE_ENGINE", variable)
+    monkeypatch.setattr(plugin, "environment_of", lambda chosen: f"/envs/{chosen.name}/python")
+    started: list[str] = []
+    monkeypatch.setattr(plugin.os, "execv", lambda program, arguments: started.append(program))
+    plugin.pytest_cmdline_main(SimpleNamespace(
+        getoption=lambda name: option, option=SimpleNamespace(help=False),
+        pluginmanager=SimpleNamespace(getplugin=lambda name: None), invocation_params=SimpleNamespace(args=()),
+    ))
+    assert started == ["/envs/delta-4.0/python"]
 
 
 RACING = """

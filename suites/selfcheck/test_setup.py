@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from lakerace import doctor
-from lakerace.engines import lines
+from lakerace.engines import EngineError, lines
+from lakerace.engines.delta_spark import DeltaSpark, delta_of
 from lakerace.engines.lines import LineError, known_jars, line, load_lines
 from lakerace.home import conf_dir
 from lakerace.install import MARKER, SetupError, environment_is, find_java, make_environment, pip, run_logged
@@ -287,3 +288,29 @@ def test_bootstrap_fails_with_one_line(arguments: list[str], environment: dict[s
     assert ran.returncode == 2
     assert ran.stderr.startswith(told)
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("Apache-Spark/4.2.0 Delta-Lake/4.4.0", "4.4.0"),
+    ("Apache-Spark/4.2.0-vendor Delta-Lake/4.4.0-vendor.7", "4.4.0-vendor.7"),
+    ("Apache-Spark/4.2.0 Delta-Lake/4.4.0.1", "4.4.0.1"),
+    ("Databricks-Runtime/17.3.x-scala2.13", None),
+    ("None", None),
+])
+def test_a_commit_names_the_delta_of_its_line(text: str, found: str | None) -> None:
+    assert delta_of(text, line("delta-4.4")) == found
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "4.4.01", "4.4.1", "14.4.0"])
+def test_another_delta_than_that_of_the_line_is_told(version: str) -> None:
+    told = f"delta-4.4 is Delta 4.4.0, but Delta {version} is what commits: Apache-Spark/4.2.0 Delta-Lake/{version}"
+    with pytest.raises(EngineError, match=f"^{re.escape(told)}$"):
+        delta_of(f"Apache-Spark/4.2.0 Delta-Lake/{version}", line("delta-4.4"))
+
+
+def test_the_first_commit_that_names_its_delta_is_asked_once() -> None:
+    engine = object.__new__(DeltaSpark)
+    engine.line, engine.versions, engine._told = line("delta-4.4"), {"delta": "4.4.0"}, False
+    engine._ask_delta([{}, {"engineInfo": "Delta-Lake/4.4.0-vendor"}])
+    engine._ask_delta([{"engineInfo": "Delta-Lake/4.0.1"}])  # somebody else's
+    assert engine.versions == {"delta": "4.4.0-vendor"}
