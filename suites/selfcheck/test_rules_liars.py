@@ -108,6 +108,8 @@ def test_a_rule_turned_around_disagrees_with_the_engine(monkeypatch):
         ('rules = "apend"', "'apend' is no outcome"),
         ('rules = "commits"', "rules and engine agree"),
         ('kind = "mood"', "kind 'mood'"),
+        ('link = ""', "finding 1: kind 'upstream-bug' needs a `link` that shows it"),
+        ('versions = "<0.1"', "finding 1: no line of 'delta-rs' is in '<0.1'; conf/engines.toml has 1.6.6"),
         ('evidence = " "', "a finding needs its `evidence`"),
         ('because = " "', "a finding needs a reason"),
         ('source = "here"', "unknown field `source`"),
@@ -125,6 +127,7 @@ def test_a_finding_with_a_typo_is_an_error(tmp_path, monkeypatch, text, says):
         "kind": '"upstream-bug"',
         "because": '"so"',
         "evidence": '"a race"',
+        "link": '"https://example.org/source"',
     }
     name, _, value = text.partition(" = ")
     entry[name] = value
