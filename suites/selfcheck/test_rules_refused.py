@@ -88,3 +88,27 @@ def test_what_is_not_modelled_says_so_in_one_line(text, table):
     with pytest.raises(NotModelled) as told:
         planned(text, table)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    (f"UPDATE {{t}} SET amount = {'+'.join(['1'] * 6000)}", "a statement is too deeply nested: UPDATE {t} SET amount"),
+    ("ALTER TABLE {t} ADD COLUMN (x)", "a column needs a name and a type: ALTER TABLE ... ADD COLUMN (x)"),
+    ("ALTER TABLE {t} ADD COLUMNS ()", "a column needs a name and a type"),
+    ("ALTER TABLE {t} ADD CONSTRAINT", "nothing is named: ALTER TABLE ... ADD CONSTRAINT"),
+    ("ALTER TABLE {t} DROP FEATURE", "nothing is named: ALTER TABLE ... DROP FEATURE"),
+])
+def test_what_the_rules_cannot_read_is_not_modelled(text, reason):
+    with pytest.raises(NotModelled) as told:
+        planned(text, FLAT)
+    assert str(told.value).startswith(reason)
+
+
+@pytest.mark.parametrize("where", [" OR ", " AND "])
+def test_a_long_list_of_conditions_is_read(where):
+    conditions = where.join(f"id < {number}" for number in range(1, 600))
+    assert planned(f"DELETE FROM {{t}} WHERE {conditions}", FLAT).transactions[0].skippable is (where == " AND ")
+
+
+def test_a_range_without_steps_has_no_known_rows():
+    [done] = planned("INSERT INTO {t} SELECT id, NULL, NULL, 1, '' FROM range(1, 2, 0)", FLAT).transactions
+    assert done.rows_written is None
