@@ -7,16 +7,22 @@ to, even where the first itself is excused. By default fifty small files must ha
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lakerace.compacting import ON_11, ON_12, WRITERS, against, merge
+from lakerace.free import ADDED, inserts_and_deletes, run_free
 from lakerace.layouts import layout
-from lakerace.race import SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Layout, Race, held_against, statement
+from lakerace.race import ISOLATIONS, SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Layout, Race, held_against, statement
+from lakerace.rules.findings import by_the_rules, predicted
 from lakerace.rules.settings import AT_ONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from lakerace.engines.lines import Line
 
 VERSIONS = ">=4.0"
 THROWS = "spark.databricks.delta.postCommitHook.throwOnError"
@@ -30,9 +36,7 @@ def turned_on(key: str, name: str = "by-date") -> Layout:
 
 
 PLAIN, COMPACTED, OPTIMIZED = layout("by-date"), turned_on("autoCompact"), turned_on("optimizeWrite")
-ON_11, ON_12 = "event_date = DATE'2026-08-11'", "event_date = DATE'2026-08-12'"
-INSERT_11 = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
-INSERT_FROM_11 = f"INSERT INTO {{t}} SELECT id + 1000, event_date, country, amount, note FROM {{t}} WHERE {ON_11}"
+INSERT_11, INSERT_FROM_11 = WRITERS["an-insert"], WRITERS["an-insert-from-itself"]
 UPDATE_11 = f"UPDATE {{t}} SET note = 'A' WHERE {ON_11} AND id = 1"
 UPDATE_12 = f"UPDATE {{t}} SET note = 'A' WHERE {ON_12} AND id = 9"
 COMMITS = Expected(word="commits")
@@ -61,10 +65,42 @@ RACES = (
     insert_against("an-optimized-insert-is-excused-all-the-same", UPDATE_11, COMMITS, OPTIMIZED, WRITE_SERIALIZABLE),
     insert_against("an-update-loses-to-an-optimized-insert", UPDATE_11, lost_to(10, "WRITE"), OPTIMIZED),
 )
+HELD = WRITERS | {
+    "an-update-of-the-other-date": UPDATE_12,
+    "optimize": "OPTIMIZE {t}",
+    "optimize-of-its-date": f"OPTIMIZE {{t}} WHERE {ON_11}",
+    "optimize-of-the-other-date": f"OPTIMIZE {{t}} WHERE {ON_12}",
+}
+BY_INSERT = {"an-insert": INSERT_11}
+BY_OTHERS = {
+    "an-update": WRITERS["an-update"].replace("'A'", "'B'"),
+    "a-merge": merge(7, f"t.id = s.id AND t.{ON_11}"),
+    "a-merge-that-inserts": merge(202, f"t.id = s.id AND t.{ON_11}"),
+}
+CORE = frozenset((
+    "an-insert~an-insert", "a-merge~an-insert", "a-delete~an-insert", "an-update~a-merge",
+))
+"""Of the table without deletion vectors, at WriteSerializable."""
 
 
-def test_race(case, check):
-    check(case, rules=True)
+def every_pair() -> Iterator[Race]:
+    """Each writer against an INSERT that brings a compaction, one of each kind against other such writers; no outcome
+    is stated."""
+    kinds = ("an-insert", "an-update", "an-update-of-the-other-date", "a-delete", "a-merge", "optimize-of-its-date")
+    for made, isolation in product((COMPACTED, turned_on("autoCompact", "by-date-dv")), ISOLATIONS):
+        for held, winners in ((HELD, BY_INSERT), ({name: HELD[name] for name in kinds}, BY_OTHERS)):
+            yield from against(f"auto-compaction/{isolation}", made, held, winners, isolation=isolation,
+                               settings=((AT_ONCE, "false"),))
+
+
+def races(_line: Line, profile: str) -> Iterator[Race]:
+    yield from RACES
+    core = {f"auto-compaction/{WRITE_SERIALIZABLE}/{COMPACTED.name}/{name}" for name in CORE}
+    yield from (race for race in every_pair() if profile == "full" or race.name in core)
+
+
+def test_race(case, check, engine):
+    check(case, None if case.expect else by_the_rules(predicted(case, engine.line)), rules=True)
 
 
 @pytest.fixture
@@ -81,7 +117,7 @@ def test_a_compaction_that_fails_is_not_heard_of(engine, table_factory, setting,
     A setting that only Delta's own tests turn on raises instead, and the INSERT has committed all the same.
     """
     setting(THROWS, str(throws).lower())
-    table = table_factory(COMPACTED)
+    table = table_factory(COMPACTED, audited=False)
     next(table.path.glob("event_date=2026-08-11/*.parquet")).unlink()
     outcome = engine.run(table, "A", statement(INSERT_11))
     assert outcome.word == ("fails" if throws else "commits")
@@ -98,3 +134,19 @@ def test_a_compaction_that_ends_well_is_a_commit_of_its_own(engine, table_factor
     engine.run(table, "A", statement(INSERT_11))
     assert [row.operation for row in reversed(engine.history(table))] == ["WRITE", "OPTIMIZE"]
     assert sorted(row[0] for row in engine.rows(table)[1]) == [*range(2, 17), 201]
+
+
+@pytest.mark.report("B17")
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("name", ["by-date", "by-date-dv"])
+def test_among_deleters_no_insert_ever_hears_of_its_compaction(engine, name, isolation):
+    """Nobody is steered, since a compaction can't be held: some of them lose to a DELETE, which is chance. Each INSERT
+    is acknowledged at its first attempt all the same, and every row is there or gone as its statement was told."""
+    jobs = inserts_and_deletes(2, ((1, 2, 3, 4, 5, 6), (9, 10, 11, 12, 13, 14)), 6)
+    found = run_free(engine, jobs, layout=turned_on("autoCompact", name), isolation=isolation)
+    kept = found.acknowledged
+    print(found, f"{found.versions - kept} compactions", sep=", ")
+    assert found.broken == (), str(found)
+    assert kept == len(found.ended) == 24
+    assert [one for one in found.ended if one.job.kind == ADDED and one.conflicts] == []

@@ -1,6 +1,7 @@
 """Maintenance changes no rows: does it end other writers all the same, and do they end it?
 
-OPTIMIZE, OPTIMIZE FULL and REORG ... APPLY (PURGE) against every kind of writer and against each other, in both roles.
+OPTIMIZE, OPTIMIZE FULL, ZORDER of a date and REORG ... APPLY (PURGE) against every kind of writer and against each
+other, in both roles: with deletion vectors, without, and after a column was dropped, which a purge takes out of files.
 ZORDER, VACUUM and the row tracking backfill meet every statement in the matrix.
 
 As the winner, maintenance adds files where others read: an append check needs to know no more. As the held writer it is
@@ -11,18 +12,20 @@ file that it rewrote is still there, under the same deletion vector, and if so c
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lakerace import deltalog
+from lakerace.compacting import ON_11, ON_12, WRITERS, against, merge
 from lakerace.conflicts import KINDS
-from lakerace.layouts import layout
+from lakerace.layouts import layout, layout_from_statements
 from lakerace.race import Expected, Layout, Race, held_against, statement
 from lakerace.rules.findings import by_the_rules, predicted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lakerace.engines.lines import Line
 
 VERSIONS = ">=4.0"
@@ -35,36 +38,23 @@ def with_deleted_rows(name: str) -> Layout:
                    setup=(*made.setup, "DELETE FROM {t} WHERE id IN (2, 10)"))
 
 
+def with_dropped_column() -> Layout:
+    """The layout by-date with column mapping, no deletion vectors, and a column less than its files have."""
+    made = layout("by-date")
+    create, *inserts = made.setup
+    mapped = create.replace("TBLPROPERTIES (", "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', ")
+    return replace(made, name="by-date-dropped", meaning=f"{made.meaning}, a column dropped that every file has",
+                   setup=(mapped, *inserts, "ALTER TABLE {t} DROP COLUMN amount"))
+
+
 DELETED, CLUSTERED, FLAT = (with_deleted_rows(name) for name in ("by-date-dv", "clustered-dv", "flat-dv"))
-ON_11, ON_12 = "event_date = DATE'2026-08-11'", "event_date = DATE'2026-08-12'"
-
-
-def merge(row: int, on: str = "t.id = s.id") -> str:
-    return (f"MERGE INTO {{t}} t USING (SELECT {row}L AS id, DATE'2026-08-11' AS event_date, 'DE' AS country, "
-            f"7 AS amount, 'merged' AS note) s ON {on} "
-            "WHEN MATCHED THEN UPDATE SET note = s.note WHEN NOT MATCHED THEN INSERT *")
-
-
-# All of them work on 11 August, and on files of two rows: 1 and 2 (deleted), 3 and 4, 5 and 6, 7 and 8.
-WRITERS = {
-    "an-insert": "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')",
-    "an-insert-from-itself": "INSERT INTO {t} SELECT id + 1000, event_date, country, amount, note FROM {t} "
-                             f"WHERE {ON_11}",
-    "an-update": f"UPDATE {{t}} SET note = 'A' WHERE {ON_11} AND id = 5",
-    "an-update-by-key": "UPDATE {t} SET note = 'A' WHERE id = 5",
-    "a-delete": f"DELETE FROM {{t}} WHERE {ON_11} AND id = 3",
-    "a-delete-of-a-last-row": f"DELETE FROM {{t}} WHERE {ON_11} AND id = 1",
-    "a-delete-of-the-date": f"DELETE FROM {{t}} WHERE {ON_11}",
-    "a-merge": merge(5, f"t.id = s.id AND t.{ON_11}"),
-    "a-merge-by-key": merge(5),
-    "a-replace-where": f"INSERT INTO {{t}} REPLACE WHERE {ON_11} SELECT 206L AS id, DATE'2026-08-11' AS event_date, "
-                       "'DE' AS country, 1 AS amount, 'new' AS note",
-    "an-insert-overwrite": "INSERT OVERWRITE {t} SELECT * FROM {other}",
-}
+PLAIN, DROPPED, PLAIN_CLUSTERED = layout("by-date"), with_dropped_column(), layout("clustered")
 MAINTENANCE = {
     "optimize": "OPTIMIZE {t}",
     "optimize-of-its-date": f"OPTIMIZE {{t}} WHERE {ON_11}",
     "optimize-of-the-other-date": f"OPTIMIZE {{t}} WHERE {ON_12}",
+    "zorder-of-its-date": f"OPTIMIZE {{t}} WHERE {ON_11} ZORDER BY (id)",
+    "zorder-of-the-other-date": f"OPTIMIZE {{t}} WHERE {ON_12} ZORDER BY (id)",
     "purge": "REORG TABLE {t} APPLY (PURGE)",
     "purge-of-its-date": f"REORG TABLE {{t}} WHERE {ON_11} APPLY (PURGE)",
     "purge-of-the-other-date": f"REORG TABLE {{t}} WHERE {ON_12} APPLY (PURGE)",
@@ -72,6 +62,14 @@ MAINTENANCE = {
 ON_CLUSTERED = {
     "optimize": "OPTIMIZE {t}", "optimize-full": "OPTIMIZE {t} FULL", "purge": "REORG TABLE {t} APPLY (PURGE)",
 }
+NARROW = {name: sql for name, sql in WRITERS.items() if "amount" not in sql and "other" not in sql} | {
+    "an-insert": "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 'new')",
+    "an-insert-from-itself": f"INSERT INTO {{t}} SELECT id + 1000, event_date, country, note FROM {{t}} WHERE {ON_11}",
+    "a-merge": merge(5, f"t.id = s.id AND t.{ON_11}").replace("7 AS amount, ", ""),
+    "a-merge-by-key": merge(5).replace("7 AS amount, ", ""),
+    "an-insert-overwrite": "INSERT OVERWRITE {t} SELECT id, event_date, country, note FROM {other}",
+}
+"""The writers for the layout without the column ``amount``."""
 ALL = WRITERS | MAINTENANCE | ON_CLUSTERED
 COMMITS = Expected(word="commits")
 
@@ -89,10 +87,10 @@ def outlives(held: str, *winners: str, made: Layout = DELETED, **more: Any) -> R
 
 
 def _race(verb: str, held: str, winners: tuple[str, ...], became: Expected, made: Layout, **more: Any) -> Race:
-    where = "" if made is DELETED else f"-{made.name}"
+    where, said = "" if made is DELETED else f"-{made.name}", ALL | (NARROW if made is DROPPED else {})
     return held_against(
-        f"{held}-{verb}-{'-and-'.join(winners)}{where}", layout=made, held=ALL[held],
-        winners=[ALL[winner] for winner in winners], expect=[became, *[COMMITS] * len(winners)], **more,
+        f"{held}-{verb}-{'-and-'.join(winners)}{where}", layout=made, held=said[held],
+        winners=[said[winner] for winner in winners], expect=[became, *[COMMITS] * len(winners)], **more,
     )
 
 
@@ -143,6 +141,57 @@ CLUSTERS = (
     outlives("optimize-full", "an-insert", made=CLUSTERED),
     loses("optimize-full", "optimize", by="delete-read", made=CLUSTERED, reports=("B5",)),
 )
+DROPPED_COLUMN = (
+    loses("an-update", "purge", by="append", made=DROPPED),
+    loses("purge", "an-update", by="delete-read", made=DROPPED),
+    loses("purge", "purge", by="delete-read", made=DROPPED),
+    outlives("purge", "an-insert", made=DROPPED),
+    outlives("an-insert", "purge", made=DROPPED),
+    outlives("an-update", "purge-of-the-other-date", made=DROPPED),
+)
+def after_change(name: str, column: str, change: str) -> Layout:
+    """A table of two files, with ``column`` beside ``id``, after ``change``."""
+    create = (f"CREATE TABLE {{t}} (id BIGINT, {column}) USING delta TBLPROPERTIES ("
+              "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'false')")
+    value = "named_struct('x', 1, 'y', 2)" if "STRUCT" in column else "1"
+    rows = (f"INSERT INTO {{t}} SELECT {first}L + id, {value} FROM range(2)" for first in (1, 3))
+    return layout_from_statements(name, (create, *rows, *change.split("; ")), "two files, and what came after")
+
+
+def purge_against(name: str, column: str, change: str, winner: str, word: str) -> Race:
+    """A purge, held against ``winner``."""
+    return held_against(name, layout=after_change(name, column, change), held=MAINTENANCE["purge"], winners=[winner],
+                        expect=[Expected(word=word), COMMITS])
+
+
+def purge_of_nothing(name: str, made: Layout) -> Race:
+    """A purge that finds nothing never comes to a commit: it can't be held, and no writer meets it."""
+    return held_against(name, layout=made, held="DELETE FROM {t} WHERE id = 1", winners=[MAINTENANCE["purge"]],
+                        expect=[Expected(word="commits", attempts=1), Expected(word="no-commit")])
+
+
+DROP_S, DELETE_1 = "ALTER TABLE {t} DROP COLUMN s", "DELETE FROM {t} WHERE id = 1"
+WHAT_IS_PURGED = (
+    purge_against("a-purge-takes-out-a-field-of-a-struct", "s STRUCT<x: INT, y: INT>",
+                  "ALTER TABLE {t} DROP COLUMN s.x", DELETE_1, "delete-read"),
+    purge_against("a-purge-takes-out-what-replaced-columns-left", "s INT",
+                  "ALTER TABLE {t} REPLACE COLUMNS (id BIGINT)", DELETE_1, "delete-read"),
+    purge_against("a-purge-leaves-files-alone-that-an-update-wrote-since", "s INT",
+                  f"{DROP_S}; UPDATE {{t}} SET id = 9 WHERE id = 2", DELETE_1, "commits"),
+    purge_against("a-purge-leaves-files-alone-that-were-added-since", "s INT",
+                  f"{DROP_S}; INSERT INTO {{t}} VALUES (5)", "DELETE FROM {t} WHERE id = 5", "commits"),
+    purge_of_nothing("a-purge-leaves-renamed-columns-alone",
+                     after_change("renamed", "s INT", "ALTER TABLE {t} RENAME COLUMN s TO r")),
+    purge_of_nothing("a-purge-without-vectors-and-dropped-columns-commits-nothing", PLAIN),
+)
+WITHOUT_VECTORS = (
+    loses("an-update", "zorder-of-its-date", by="append", made=PLAIN),
+    outlives("an-update", "zorder-of-the-other-date", made=PLAIN),
+    loses("zorder-of-its-date", "an-update", by="delete-read", made=PLAIN),
+    loses("optimize-of-its-date", "an-update", by="delete-read", made=PLAIN),
+    outlives("zorder-of-its-date", "an-insert", made=PLAIN),
+    loses("optimize-full", "an-update-by-key", by="delete-read", made=PLAIN_CLUSTERED),
+)
 
 
 def again(name: str, held: str, *winners: str, lost: str = "", made: Layout = DELETED, why: str = "") -> Race:
@@ -175,23 +224,30 @@ AGAIN = (
     again("without-partitions-optimize-goes-on-after-column-mapping-and-a-property", OPTIMIZE, BY_NAME, SET_PROPERTY,
           made=FLAT),
 )
-RACES = (*MERGE_AND_OPTIMIZE, *APPENDS, *BETWEEN_THEM, *VECTORS, *CLUSTERS, *AGAIN)
+RACES = (*MERGE_AND_OPTIMIZE, *APPENDS, *BETWEEN_THEM, *VECTORS, *CLUSTERS, *DROPPED_COLUMN, *WHAT_IS_PURGED,
+         *WITHOUT_VECTORS, *AGAIN)
 
 
-def every_pair(made: Layout, writers: dict[str, str], maintenance: dict[str, str]) -> list[Race]:
+def without(kind: str, maintenance: dict[str, str]) -> dict[str, str]:
+    return {name: sql for name, sql in maintenance.items() if not name.startswith(kind)}
+
+
+def every_pair(made: Layout, writers: dict[str, str], maintenance: dict[str, str]) -> Iterator[Race]:
     """Each writer against each maintenance in both roles, and maintenance against maintenance; no outcome is stated."""
-    pairs = [*product(writers, maintenance), *product(maintenance, writers), *product(maintenance, maintenance)]
-    return [
-        held_against(f"maintenance/{made.name}/{held}~{winner}", layout=made, held=ALL[held], winners=[ALL[winner]])
-        for held, winner in pairs
-    ]
+    yield from against("maintenance", made, writers, maintenance)
+    yield from against("maintenance", made, maintenance, writers | maintenance)
 
 
-def races(_line: Line, profile: str) -> tuple[Race, ...]:
-    if profile != "full":
-        return RACES
-    anywhere = {name: sql for name, sql in WRITERS.items() if "event_date =" not in sql}
-    return (*RACES, *every_pair(DELETED, WRITERS, MAINTENANCE), *every_pair(CLUSTERED, anywhere, ON_CLUSTERED))
+def races(_line: Line, profile: str) -> Iterator[Race]:
+    yield from RACES
+    if profile == "full":
+        anywhere = {name: sql for name, sql in WRITERS.items() if "event_date =" not in sql}
+        for made, writers, maintenance in (
+            (DELETED, WRITERS, MAINTENANCE), (PLAIN, WRITERS, without("purge", MAINTENANCE)),
+            (DROPPED, NARROW, without("zorder", MAINTENANCE)),
+            (CLUSTERED, anywhere, ON_CLUSTERED), (PLAIN_CLUSTERED, anywhere, without("purge", ON_CLUSTERED)),
+        ):
+            yield from every_pair(made, writers, maintenance)
 
 
 def test_race(case, check, engine):

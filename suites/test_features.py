@@ -216,6 +216,15 @@ def dropped_at_last(line: Line) -> Iterator[Race]:
         yield pair(line, label, "insert", made, (held, ROWS["insert"]), "commits")
 
 
+def inserted(line: Line) -> Iterator[Race]:
+    """An INSERT that is numbered anew behind another writer of rows; what the log says of the ids is an invariant."""
+    for winner, does in ROWS.items():
+        yield pair(line, "insert", f"{winner}-with-row-tracking", TRACKED, (ROWS["insert"], does), "commits", "C17")
+    for held in ("update", "merge", "delete", "optimize"):
+        word = "commits" if held == "optimize" else "append"
+        yield pair(line, f"{held}-with-row-tracking", "insert", TRACKED, (ROWS[held], ROWS["insert"]), word, "C17")
+
+
 CORE = frozenset((
     "insert-passes-enabled-row-tracking", "update-passes-enabled-deletion-vectors",
     "merge-passes-enabled-in-commit-timestamps", "delete-passes-enabled-column-mapping",
@@ -231,11 +240,15 @@ CORE = frozenset((
     "insert-loses-to-drop-of-in-commit-timestamps", "drop-of-in-commit-timestamps-passes-insert",
     "last-commit-of-the-drop-of-in-commit-timestamps-loses-to-enabled-in-commit-timestamps",
     "drop-of-row-tracking-at-its-removal-keeps-out-row-tracking",
+    "insert-passes-insert-with-row-tracking",
+    "insert-passes-merge-with-row-tracking", "insert-passes-update-with-row-tracking",
 ))
 
 
 def races(line: Line, profile: str) -> Iterator[Race]:
-    for race in (*enabled(line), *disabled(line), *supported(line), *tracked(line), *dropped(line)):
+    for race in (
+        *enabled(line), *disabled(line), *supported(line), *tracked(line), *inserted(line), *dropped(line),
+    ):
         if profile == "full" or race.name in CORE:
             yield race
 
@@ -262,7 +275,7 @@ def test_row_ids_are_unique_whoever_came_between_the_steps_of_a_backfill(delta, 
 
 
 @pytest.mark.report("C17")
-@pytest.mark.parametrize("writer", ["insert", "merge", "optimize"])
+@pytest.mark.parametrize("writer", ROWS)
 def test_row_ids_are_unique_after_a_writer_that_outlived_the_whole_backfill(delta, engine, table_factory, writer):
     table = table_factory("flat")
     held = engine.hold(table, "A", statement(ROWS[writer]))

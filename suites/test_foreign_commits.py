@@ -79,7 +79,7 @@ def told(table: Table) -> list[str]:
 @pytest.mark.parametrize("names_vector", [True, False])
 def test_a_compaction_that_names_no_vector_leaves_the_old_rows_too(engine, table_factory, names_vector):
     """Removed is the file as it was before its deletion vector, so nothing is: readers show old and compacted rows."""
-    table = table_factory(VECTORS)
+    table = table_factory(VECTORS, audited=False)
     engine.run(table, "A", statement(DELETE_1))
     engine.run(table, "B", statement(OPTIMIZE))
     version = deltalog.latest_version(table.path)
@@ -115,7 +115,7 @@ UNCHECKED = {
 def test_who_commits_unchecked_doubles_rows_and_brings_deleted_ones_back(engine, table_factory, pair):
     """Two commits that remove one file: what both leave of it is there twice, what one of them deleted is there."""
     made, first, second, twice, back = UNCHECKED[pair]
-    table, read = table_factory(made), table_factory(made)
+    table, read = table_factory(made, audited=False), table_factory(made)
     engine.run(table, "A", statement(first))
     commit_unchecked(engine, table, second, read)
     found = times(engine, table)

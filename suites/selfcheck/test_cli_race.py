@@ -63,7 +63,7 @@ def test_the_answer_has_every_field_in_plain_json() -> None:
     assert found["rows_before"] == [[1, "2026-08-11"], [2, "2026-08-11"]]
     assert found["files"] == {
         "live": 8, "on_disk": 10, "unreferenced": ["x.parquet"], "unreferenced_bytes": 700,
-        "missing": [], "doubled": [],
+        "missing": [], "doubled": [], "row_ids": [],
     }
 
 

@@ -101,8 +101,18 @@ def test_a_commit_names_vectors_and_change_data_and_says_whether_its_metadata_is
     second, third = deltalog.read_commits(table, 1)
     assert second.added == (f"a.parquet with deletion vector {VECTOR_FILE}@{VECTOR.get('offset')}",)
     assert (second.removed, second.change_data) == (("a.parquet",), ("c d",))
-    assert (second.metadata, second.repeats_metadata) == (True, True)
-    assert (third.metadata, third.repeats_metadata) == (True, False)
+    assert (second.metadata, second.changes, second.repeats_metadata) == (True, (), True)
+    assert (third.metadata, third.changes, third.repeats_metadata) == (True, ("configuration",), False)
+
+
+def test_the_next_number_of_an_identity_column_is_no_change_of_the_schema(table: Path) -> None:
+    def numbered(name: str, mark: int) -> dict[str, Any]:
+        column = {"name": name, "type": "long", "metadata": {"delta.identity.highWaterMark": mark}}
+        return {"metaData": {"id": "x", "schemaString": json.dumps({"type": "struct", "fields": [column]})}}
+
+    for version, made in enumerate((numbered("a", 1), numbered("a", 2), numbered("b", 3)), 2):
+        entry(table, version, made)
+    assert [commit.changes for commit in deltalog.read_commits(table, 2)] == [("identity",), ("schemaString",)]
 
 
 @pytest.mark.parametrize(
@@ -275,3 +285,46 @@ def test_isolation_cannot_be_rewritten_without_version_0(table: Path) -> None:
     (table / "_delta_log" / f"{0:020d}.json").unlink()
     with pytest.raises(deltalog.LogUnreadable, match="does not start at version 0"):
         deltalog.set_write_serializable(table)
+
+
+TRACKED = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}}
+
+
+def numbered(path: str, first: int | None, rows: int = 2) -> dict[str, Any]:
+    return add(path, stats=json.dumps({"numRecords": rows}), **({} if first is None else {"baseRowId": first}))
+
+
+def mark(highest: int) -> dict[str, Any]:
+    configuration = json.dumps({"rowIdHighWaterMark": highest})
+    return {"domainMetadata": {"domain": "delta.rowTracking", "configuration": configuration, "removed": False}}
+
+
+def properties(**given: str) -> dict[str, Any]:
+    return {"metaData": {"id": "x", "configuration": {f"delta.{key}": value for key, value in given.items()}}}
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ([numbered("c", 0), numbered("d", 2), mark(3)], []),
+        ([numbered("c", 0), numbered("d", 1), mark(2)], ["the row ids 1 to 1 belong to c and to d"]),
+        ([numbered("c", 0, 9), numbered("d", 1), numbered("e", 5), mark(8)],
+         ["the row ids 1 to 2 belong to c and to d", "the row ids 5 to 6 belong to c and to e"]),
+        ([numbered("c", 0), mark(0)], ["the high-water mark of row ids is 0, and c has them to 1"]),
+        ([numbered("c", 0)], ["the high-water mark of row ids is missing, and c has them to 1"]),
+        ([numbered("c", None)], ["version 3 adds c without row ids, which the protocol demands"]),
+        ([numbered("c", None), properties(rowTrackingSuspended="true")], []),
+        ([properties(enableRowTracking="true")],
+         [f"the latest version holds {path} without row ids, though row tracking is enabled"
+          for path in ("a.parquet", "d=1%253A2/b.parquet")]),
+    ],
+    ids=["honest", "overlap", "inside", "mark too low", "no mark", "no ids", "suspended", "not backfilled"],
+)
+def test_row_ids_are_unique_below_their_mark_and_given_to_every_file(
+    table: Path, more: list[dict[str, Any]], wrong: list[str]
+) -> None:
+    entry(table, 2, TRACKED)
+    entry(table, 3, *more)
+    assert list(deltalog.files(table).row_ids) == wrong
+    (table / "_delta_log" / f"{2:020d}.json").write_text("")
+    assert deltalog.files(table).row_ids == ()

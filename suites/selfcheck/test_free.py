@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from lakerace.engines import Reading
-from lakerace.free import ADDED, COMPACTED, COUNTED, Ended, FreeRun, Job, broken, workload
+from lakerace.free import (
+    ADDED,
+    COMPACTED,
+    COUNTED,
+    REMOVED,
+    Ended,
+    FreeRun,
+    Job,
+    broken,
+    inserts_and_deletes,
+    workload,
+)
 from lakerace.observe import Commit, Files, HistoryRow
 from lakerace.race import Statement
 from lakerace.soak import seconds_of, seeds
@@ -54,7 +65,7 @@ def test_an_honest_race_keeps_every_promise():
         (left(((9, 90), (1000, 0))), "row 1: it was there once, and is there 0 times"),
         (left(TRUE, OPERATIONS[1:]), "3 commits were acknowledged, the history has 2"),
         (left(TRUE, versions=(9, 10, 12, 13)), "versions have gaps: [9, 10, 12, 13] after 8"),
-        (left(TRUE, missing=("part-1.parquet",)), "part-1.parquet is live, but not on disk"),
+        (left(TRUE, missing=("part-1.parquet",)), "the latest version holds part-1.parquet, which is not on disk"),
         (left(TRUE, removed=("f",)), "version 10 removes f, which version 9 had removed"),
     ],
 )
@@ -62,6 +73,25 @@ def test_a_lying_table_is_caught(found, message):
     assert any(line.startswith(message) for line in broken(HONEST, BEFORE, found, 8)), list(
         broken(HONEST, BEFORE, found, 8)
     )
+
+
+@pytest.mark.parametrize(("acknowledged", "rows", "message"), [
+    (True, TRUE, "row 9: removing it was acknowledged, and it is there 1 times"),
+    (False, ((1, 12), (1000, 0)), "row 9: it was there once, and is there 0 times"),
+])
+def test_a_row_is_gone_if_and_only_if_its_delete_was_acknowledged(acknowledged, rows, message):
+    jobs, operations = (*HONEST, ended(REMOVED, 9, acknowledged)), (*OPERATIONS, *(["DELETE"] * acknowledged))
+    honest = TRUE if not acknowledged else ((1, 12), (1000, 0))
+    assert list(broken(jobs, BEFORE, left(honest, operations), 8)) == []
+    assert list(broken(jobs, BEFORE, left(rows, operations), 8)) == [message]
+
+
+def test_inserters_and_deleters_have_rows_of_their_own():
+    jobs = inserts_and_deletes(2, ((1, 2), (9,)), 3)
+    assert {name: [(job.kind, job.key) for job in mine] for name, mine in jobs.items()} == {
+        "I1": [(ADDED, key) for key in (1000, 1001, 1002)], "I2": [(ADDED, key) for key in (1003, 1004, 1005)],
+        "D1": [(REMOVED, 1), (REMOVED, 2)], "D2": [(REMOVED, 9)],
+    }
 
 
 def test_an_error_that_is_no_conflict_is_told():

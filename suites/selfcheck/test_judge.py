@@ -106,3 +106,31 @@ def test_a_committed_writer_may_change_the_rows_it_found() -> None:
         timeline=(Event(writer="A", what="commits", version=10, at=1.0),),
     )
     assert list(invariants(both)) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "version", "changes", "lawful"),
+    [
+        ((), "INSERT ...", 9, ("schemaString",), False),
+        ((), "df.write.option('mergeSchema', 'true')", 9, ("schemaString",), True),
+        ((), "df.write.option('overwriteSchema', 'true')", 9, ("partitionColumns", "schemaString"), True),
+        ((), "INSERT WITH SCHEMA EVOLUTION INTO {t} TABLE s", 9, ("schemaString",), True),
+        ((), "INSERT ...", 9, ("identity",), True),
+        ((), "df.write.save({t})", 0, ("id", "schemaString"), True),
+        ((("spark.databricks.delta.schema.autoMerge.enabled", "TRUE"),), "INSERT ...", 9, ("schemaString",), True),
+        ((("spark.databricks.delta.schema.autoMerge.enabled", "false"),), "INSERT ...", 9, ("schemaString",), False),
+    ],
+)
+def test_an_append_may_change_the_metadata_only_where_that_was_asked_for(
+    settings: tuple[tuple[str, str], ...], text: str, version: int, changes: tuple[str, ...], lawful: bool
+) -> None:
+    seen = replace(
+        SEEN,
+        writers=(ABORTED, replace(WON, version=version, text=text)),
+        base_version=version - 1,
+        history=(HistoryRow(version=version, operation="WRITE"),),
+        commits=(Commit(version=version, operation="WRITE", added=("f",), metadata=True, changes=changes),),
+        timeline=(),
+    )
+    told = [line for line in judge(on(RACE, settings=settings), seen, SPARK).differences if "does not ask for" in line]
+    assert len(told) == (not lawful)

@@ -157,8 +157,21 @@ LIES: dict[str, tuple[Race, Observation, str]] = {
         "version 10 removes a.parquet, which version 9 had removed",
     ),
     "metadata repeated by an append": (
-        LOSES, with_commit(LOST, 9, metadata=True, repeats_metadata=True),
+        LOSES, with_commit(LOST, 9, metadata=True),
         "version 9 (WRITE) repeats the metadata and changes nothing of it",
+    ),
+    "metadata changed by an append that asked for none": (
+        LOSES, with_commit(LOST, 9, metadata=True, changes=("configuration", "schemaString")),
+        "version 9 (WRITE) changes the metadata (configuration, schemaString), which its statement does not ask for",
+    ),
+    "metadata changed by a stream": (
+        LOSES, with_commit(with_row(LOST, 9, operation="STREAMING UPDATE"), 9, operation="STREAMING UPDATE",
+                           metadata=True, changes=("schemaString",)),
+        "version 9 (STREAMING UPDATE) changes the metadata (schemaString), which its statement does not ask for",
+    ),
+    "row ids given twice": (
+        LOSES, replace(LOST, files=Files(live=2, on_disk=2, row_ids=("the row ids 0 to 1 belong to a and to b",))),
+        "the row ids 0 to 1 belong to a and to b",
     ),
     "a live file that is gone": (
         LOSES, replace(LOST, files=Files(live=2, on_disk=1, missing=("b.parquet",))),

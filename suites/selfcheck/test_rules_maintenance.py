@@ -8,9 +8,11 @@ import pytest
 
 from lakerace.layouts import layout_from_statements
 from lakerace.race import WRITE_SERIALIZABLE, Write, held_against
+from lakerace.rules.dropped import MAPPING, without_field
+from lakerace.rules.model import DataFile, NotModelled, Table
 from lakerace.rules.predict import predict
 from lakerace.rules.settings import AT_ONCE
-from selfcheck.planning import SPARK
+from selfcheck.planning import SPARK, planned
 
 
 def test_optimize_runs_again_when_a_file_went_that_it_had_not_compacted():
@@ -81,6 +83,70 @@ def held_word(held, *winners):
 )
 def test_maintenance_looks_for_its_files_under_their_vectors(held, winners, word):
     assert held_word(held, *winners) == word
+
+
+MAPPED = (
+    (
+        "CREATE TABLE {t} (id INT, s STRUCT<x: INT, y: INT>, n INT) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    ),
+    "INSERT INTO {t} SELECT 1, NULL, 1",
+    "INSERT INTO {t} SELECT 2, NULL, 2",
+)
+
+
+def purge_word(*changes):
+    made = layout_from_statements("mapped", (*MAPPED, *(f"ALTER TABLE {{t}} {change}" for change in changes)))
+    winner = "DELETE FROM {t} WHERE id = 1"
+    race = held_against("r", layout=made, held="REORG TABLE {t} APPLY (PURGE)", winners=[winner])
+    return predict(race, SPARK).of("A").word
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("DROP COLUMN n", "delete-read"),
+        ("DROP COLUMNS IF EXISTS (n)", "delete-read"),
+        ("DROP COLUMN s.x", "delete-read"),
+        ("REPLACE COLUMNS (id INT, n INT)", "delete-read"),
+        ("RENAME COLUMN n TO m", "no-commit"),
+        ("ADD COLUMN (m INT)", "no-commit"),
+        ("SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')", "no-commit"),
+    ],
+)
+def test_a_purge_takes_the_files_that_have_more_columns_than_the_table(change, word):
+    assert purge_word(change) == word
+
+
+def test_a_renamed_column_that_is_dropped_is_purged():
+    assert purge_word("RENAME COLUMN n TO m", "DROP COLUMN m") == "delete-read"
+
+
+def test_a_column_that_is_there_again_is_not_guessed_at():
+    with pytest.raises(NotModelled, match="the rules can't tell whether n is the column that was dropped before"):
+        purge_word("DROP COLUMN n", "ADD COLUMN (n INT)")
+
+
+def test_a_file_of_unknown_age_is_not_guessed_at():
+    table = Table(columns={"id": "int"}, properties={MAPPING: "name"}, files=(DataFile(path="f"),))
+    with pytest.raises(NotModelled, match="the rules can't tell which columns f has"):
+        planned("REORG TABLE {t} APPLY (PURGE)", table)
+    unmapped = replace(table, properties={})
+    assert planned("REORG TABLE {t} APPLY (PURGE)", unmapped).transactions == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "left"),
+    [
+        ("struct<x: int, y: struct<z: int, w: int>>", "y.z", "struct<x: int, y: struct<w: int>>"),
+        ("array<struct<a: int, b: int>>", "element.a", "array<struct<b: int>>"),
+        ("map<string, struct<a: int, b: int>>", "value.b", "map<string, struct<a: int>>"),
+        ("struct<x: int>", "q.z", "struct<x: int>"),
+        ("no <type", "x", "no <type"),
+    ],
+)
+def test_a_field_is_taken_out_of_a_type(kind, path, left):
+    assert without_field(kind, path) == left
 
 
 @pytest.mark.parametrize(("changes", "word"), [("false", "commits"), ("true", "append")])
