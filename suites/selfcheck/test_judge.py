@@ -11,6 +11,7 @@ from lakerace.judge import MEETS, UNDECLARED, compare, invariants, judge
 from lakerace.layouts import LAYOUTS
 from lakerace.observe import Commit, Event, HistoryRow
 from lakerace.race import Expected, Writer, held_against, on, statement
+from lakerace.rules.settings import AUTO_MERGE
 from selfcheck.seen import lost, observed, won
 
 SPARK, OLD = line("delta-4.4"), line("delta-4.0")
@@ -117,8 +118,8 @@ def test_a_committed_writer_may_change_the_rows_it_found() -> None:
         ((), "INSERT WITH SCHEMA EVOLUTION INTO {t} TABLE s", 9, ("schemaString",), True),
         ((), "INSERT ...", 9, ("identity",), True),
         ((), "df.write.save({t})", 0, ("id", "schemaString"), True),
-        ((("spark.databricks.delta.schema.autoMerge.enabled", "TRUE"),), "INSERT ...", 9, ("schemaString",), True),
-        ((("spark.databricks.delta.schema.autoMerge.enabled", "false"),), "INSERT ...", 9, ("schemaString",), False),
+        (((AUTO_MERGE, "TRUE"),), "INSERT ...", 9, ("schemaString",), True),
+        (((AUTO_MERGE, "false"),), "INSERT ...", 9, ("schemaString",), False),
     ],
 )
 def test_an_append_may_change_the_metadata_only_where_that_was_asked_for(
