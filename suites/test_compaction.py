@@ -59,6 +59,7 @@ MAINTENANCE = {
     "purge-of-its-date": f"REORG TABLE {{t}} WHERE {ON_11} APPLY (PURGE)",
     "purge-of-the-other-date": f"REORG TABLE {{t}} WHERE {ON_12} APPLY (PURGE)",
 }
+PURGES = ("purge", "purge-of-its-date", "purge-of-the-other-date")
 ON_CLUSTERED = {
     "optimize": "OPTIMIZE {t}", "optimize-full": "OPTIMIZE {t} FULL", "purge": "REORG TABLE {t} APPLY (PURGE)",
 }
@@ -228,8 +229,8 @@ RACES = (*MERGE_AND_OPTIMIZE, *APPENDS, *BETWEEN_THEM, *VECTORS, *CLUSTERS, *DRO
          *WITHOUT_VECTORS, *AGAIN)
 
 
-def without(kind: str, maintenance: dict[str, str]) -> dict[str, str]:
-    return {name: sql for name, sql in maintenance.items() if not name.startswith(kind)}
+def few(named: dict[str, str], *names: str) -> dict[str, str]:
+    return {name: named[name] for name in names}
 
 
 def every_pair(made: Layout, writers: dict[str, str], maintenance: dict[str, str]) -> Iterator[Race]:
@@ -242,10 +243,12 @@ def races(_line: Line, profile: str) -> Iterator[Race]:
     yield from RACES
     if profile == "full":
         anywhere = {name: sql for name, sql in WRITERS.items() if "event_date =" not in sql}
+        kinds, zorder = ("an-insert", "an-update", "a-delete", "a-merge"), "zorder-of-the-other-date"
         for made, writers, maintenance in (
-            (DELETED, WRITERS, MAINTENANCE), (PLAIN, WRITERS, without("purge", MAINTENANCE)),
-            (DROPPED, NARROW, without("zorder", MAINTENANCE)),
-            (CLUSTERED, anywhere, ON_CLUSTERED), (PLAIN_CLUSTERED, anywhere, without("purge", ON_CLUSTERED)),
+            (DELETED, WRITERS, MAINTENANCE), (CLUSTERED, anywhere, ON_CLUSTERED),
+            (DROPPED, few(NARROW, *kinds), few(MAINTENANCE, "optimize", *PURGES)),
+            (PLAIN, few(WRITERS, *kinds), few(MAINTENANCE, "optimize", "zorder-of-its-date", zorder)),
+            (PLAIN_CLUSTERED, anywhere, few(ON_CLUSTERED, "optimize", "optimize-full")),
         ):
             yield from every_pair(made, writers, maintenance)
 
