@@ -94,18 +94,6 @@ def test_workers_tell_a_wrong_name_as_one_process_does(
     assert "INTERNALERROR" not in output
 
 
-WRONG_SQL = """
-def test_one(race):
-    race(held="UPDAET {t} SET id = 1", winners=["DELETE FROM {t} WHERE id = 2"])
-"""
-
-
-def test_wrong_sql_of_a_test_is_no_gap_of_an_engine(inner: Callable[..., tuple[int, str]]) -> None:
-    code, output = inner(WRONG_SQL, "--engine", "delta-rs")
-    assert (code, "1 failed" in output) == (pytest.ExitCode.TESTS_FAILED, True), output
-    assert "the held statement: 'UPDAET' begins no SQL statement" in output
-
-
 STALE = """
 [[deviation]]
 races = ["%s"]
@@ -117,8 +105,7 @@ because = "b"
 
 
 @pytest.mark.parametrize("arguments", [
-    (), ("-m", "claim"), ("-k", "other"), ("--ignore-glob", "*claims*"), ("--ignore", "x"), ("--deselect", "test_x.py"),
-    ("-p", "cacheprovider", "--lf"),
+    (), ("-m", "claim"), ("--ignore-glob", "*claims*"), ("-p", "cacheprovider", "--lf"),
 ])
 def test_what_our_deviations_name_is_known_whatever_was_collected(
     inner: Callable[..., tuple[int, str]], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch,
