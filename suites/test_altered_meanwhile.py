@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
-from lakerace import deltalog
 from lakerace.layouts import layout, layout_from_statements
-from lakerace.race import Expected, held_against, statement
+from lakerace.race import ISOLATIONS, SERIALIZABLE, WRITE_SERIALIZABLE, Expected, Race, held_against
+
+if TYPE_CHECKING:
+    from lakerace.engines.lines import Line
 
 VERSIONS = ">=4.0"
 FLAT = layout("flat")
@@ -32,6 +34,7 @@ INSERT = "INSERT INTO {t} VALUES (201, DATE'2026-08-11', 'DE', 1, 'new')"
 OPTIMIZE = "OPTIMIZE {t}"
 SET_PROPERTY = "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'night shift')"
 ADD_COLUMN = "ALTER TABLE {t} ADD COLUMN (extra INT)"
+ALTERS = {"a-table-property": SET_PROPERTY, "a-new-column": ADD_COLUMN}
 DROP_FEATURE = "ALTER TABLE {t} DROP FEATURE checkConstraints"
 CHANGES = {
     "a-renamed-column": (MAPPED, "ALTER TABLE {t} RENAME COLUMN note TO remark"),
@@ -47,10 +50,10 @@ IDLE = {
 RACES = (
     *(held_against(f"held-optimize-tries-again-after-{name}", layout=FLAT, held=OPTIMIZE, winners=[sql],
                    expect=[Expected(word="commits", read_version=9, attempts=2), COMMITS], reports=("I4",))
-      for name, sql in {"a-table-property": SET_PROPERTY, "a-new-column": ADD_COLUMN}.items()),
+      for name, sql in ALTERS.items()),
     *(held_against(f"{name}-passes-optimize", layout=FLAT, held=sql, winners=[OPTIMIZE], expect=[COMMITS, COMMITS],
                    reports=("I4",))
-      for name, sql in {"a-table-property": SET_PROPERTY, "a-new-column": ADD_COLUMN}.items()),
+      for name, sql in ALTERS.items()),
     held_against("an-insert-loses-to-a-dropped-feature", layout=WITH_FEATURE, held=INSERT, winners=[DROP_FEATURE],
                  expect=[PROTOCOL, COMMITS], reports=("I7",)),
     held_against("a-dropped-feature-passes-an-insert", layout=WITH_FEATURE, held=DROP_FEATURE, winners=[INSERT],
@@ -62,17 +65,24 @@ RACES = (
 )
 
 
+IDLE_RACES = {
+    (name, change, level): held_against(
+        f"{name}-that-changes-nothing-{'loses-to' if level == WRITE_SERIALIZABLE else 'has-no-commit-beside'}-{change}"
+        f"{'-under-write-serializable' if level == WRITE_SERIALIZABLE else ''}",
+        layout=FLAT, held=sql, winners=[ALTERS[change]], isolation=level, reports=("I5",),
+        expect=[METADATA if level == WRITE_SERIALIZABLE else Expected(word="no-commit"), COMMITS],
+        why="at WriteSerializable even a commit of nothing is written, and so checked"
+        if level == WRITE_SERIALIZABLE else "without a commit there is no exception and no history row either",
+    )
+    for name, sql in IDLE.items() for change in ALTERS for level in ISOLATIONS
+}
+
+
+def races(_line: Line, profile: str) -> tuple[Race, ...]:
+    idle = IDLE_RACES if profile == "full" else [("update", change, SERIALIZABLE) for change in ALTERS]
+    return (*RACES, *(IDLE_RACES[key] for key in idle), *(
+        [] if profile == "full" else [IDLE_RACES["update", "a-table-property", WRITE_SERIALIZABLE]]))
+
+
 def test_race(case, check):
     check(case, rules=True)
-
-
-@pytest.mark.report("I5")
-@pytest.mark.parametrize("idle", IDLE.values(), ids=IDLE)
-def test_a_statement_that_changes_nothing_has_no_commit_to_lose(engine, table_factory, idle):
-    """It ends without a commit, an exception or a history row, whatever ALTER TABLE does beside it."""
-    table = table_factory("flat")
-    held = engine.hold(table, "A", statement(idle))
-    assert engine.run(table, "B", statement(SET_PROPERTY)).word == "commits"
-    assert held.early is not None
-    assert (held.early.word, held.early.message) == ("no-commit", None)
-    assert [row.operation for row in deltalog.history(table.path, table.base_version)] == ["SET TBLPROPERTIES"]

@@ -75,6 +75,16 @@ def test_who_is_declared_to_commit_nothing_overlaps_by_being_there(word: str) ->
     assert prove_overlap(BOTH, seen, list(timeline("commits")))[0] is False
 
 
+def test_a_held_writer_that_is_declared_to_commit_nothing_has_nothing_to_stop_at() -> None:
+    declared = replace(BOTH, expect=(("A", Expected(word="no-commit")), ("B", Expected(word="commits"))))
+    idle = replace(A_COMMITS, outcome="no-commit", version=None)
+    events = [event for event in timeline("commits") if event.what != "hold"]
+    told = (True, "A has no commit to stop it at, as declared")
+    assert prove_overlap(declared, {"A": idle, "B": B_COMMITS}, events) == told
+    assert prove_overlap(BOTH, {"A": idle, "B": B_COMMITS}, events)[0] is False
+    assert prove_overlap(declared, {"A": A_COMMITS, "B": B_COMMITS}, events)[0] is False
+
+
 def test_without_a_held_writer_nothing_overlaps() -> None:
     serial = replace(BOTH, order=parse_order("B:read B:commit A:read A:commit"))
     found, reason = prove_overlap(serial, {"A": A_COMMITS, "B": B_COMMITS}, list(timeline("commits")))
