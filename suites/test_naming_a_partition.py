@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakerace.layouts import is_made_on, layout, layout_from_statements
+from lakerace.layouts import layout, layout_from_statements
 from lakerace.outcomes import BLIND, COMMITS, LOSES_P
 from lakerace.race import Expected, Race, held_against
 
@@ -224,14 +224,13 @@ BACKFILLS = (
 )
 
 
-def races(line: Line, profile: str) -> tuple[Race, ...]:
-    generated = GENERATED if is_made_on(DAYS, line) else {}
+def races(_line: Line, profile: str) -> tuple[Race, ...]:
     if profile == "full":
-        return (*WAYS.values(), *TWO_COLUMNS.values(), *NULLS.values(), *generated.values(), *UPSERTS, *BACKFILLS)
+        return (*WAYS.values(), *TWO_COLUMNS.values(), *NULLS.values(), *GENERATED.values(), *UPSERTS, *BACKFILLS)
     return (
         *(WAYS[way, "elsewhere"] for way in IN_CORE), WAYS["a-literal", "there"],
         TWO_COLUMNS["the-date-by-a-literal", "11-FR"], NULLS["is-null", "''"], *UPSERTS[:3], *BACKFILLS,
-        *(race for (verb, way, date), race in generated.items()
+        *(race for (verb, way, date), race in GENERATED.items()
           if (verb, date) == ("merge", "12") and way != "the-generating-expression"),
     )
 
