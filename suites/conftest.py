@@ -11,7 +11,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -53,6 +53,25 @@ def flat_table(either: Engine) -> Iterator[Table]:
     made = either.make(layout("flat"), SERIALIZABLE)
     yield made
     either.drop(made)
+
+
+class _Lent:
+    """The worker's engine, lent to the command line; the worker closes it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def lend(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """``lend()``: for the rest of the test `lakerace` opens no engine of its own, but has that of this worker."""
+    return lambda: monkeypatch.setattr("lakerace.engines.open_engine", lambda _: _Lent(engine))
 
 
 @pytest.fixture

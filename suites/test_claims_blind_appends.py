@@ -77,7 +77,7 @@ RACES = (
     held_against("serializable-updates-that-read-each-other-in-a-subquery-both-commit", layout=BY_DATE,
                  held=set_to_the_other_dates_maximum("11", "12"), winners=[set_to_the_other_dates_maximum("12", "11")],
                  expect=[Expected(word="commits", operation="UPDATE", isolation="Serializable")] * 2, claims=("D-046",),
-                 why="the read of a subquery in SET is not recorded"),
+                 reports=("I13",), why="the read of a subquery in SET is not recorded"),
 )
 
 
@@ -155,6 +155,7 @@ def test_serializable_other_reads_of_the_table_are_recorded(race, held):
 
 
 @pytest.mark.claim("D-046")
+@pytest.mark.report("I13")
 def test_serializable_a_subquery_in_the_set_of_a_merge_is_not_recorded(race):
     held = ("MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id AND t.event_date = DATE'2026-08-11' "
             "WHEN MATCHED THEN UPDATE SET amount = (SELECT max(amount) FROM {t} WHERE event_date = DATE'2026-08-12')")

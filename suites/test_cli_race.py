@@ -30,27 +30,14 @@ INSERT = "INSERT INTO {t} VALUES (4, DATE'2026-08-11', 'new')"
 OTHER_DAY = "DELETE FROM {t} WHERE day = DATE'2026-08-12'"
 
 
-class _Lent:
-    """The worker's engine, lent to the command line; the worker closes it."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def close(self) -> None:
-        pass
-
-
 @pytest.fixture
 def ask(
-    engine: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    engine: Any, lend: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """``ask(*arguments)``: exit code, stdout and stderr of ``lakerace race``, on the engine of this worker."""
     if engine.line.engine not in ENGINES:
         pytest.skip(f"{engine.line.name} is raced from the command line in test_delta_rs_cli.py")
-    monkeypatch.setattr("lakerace.engines.open_engine", lambda _: _Lent(engine))
+    lend()
 
     def asking(*arguments: str) -> tuple[int, str, str]:
         code = cli.run(["race", "--engine", engine.line.name, *arguments])

@@ -48,8 +48,12 @@ def in_time(name: str, winner: str, became: Expected, lies: Layout = DAYS) -> Ra
                         expect=[became, COMMITS], reports=("F11",))
 
 
+OPTIMIZE = "OPTIMIZE {t}"
 LITERAL, JOINED = "t.event_date = DATE'{date}'", "t.event_date = s.event_date"
 RACES = (
+    held_against("rs-of-two-compactions-both-commit-and-double-every-row", layout=FLAT, held=OPTIMIZE,
+                 winners=[OPTIMIZE], expect=[COMMITS, COMMITS], leaves=(("id = 1", 2), ("id > 0", 32)),
+                 reports=("I14",)),
     held_against("rs-merges-into-two-partitions-by-literals-both-commit", layout=BY_DATE,
                  held=merge(1, "2026-08-11", LITERAL), winners=[merge(16, "2026-08-12", LITERAL)],
                  expect=[COMMITS, COMMITS], reports=("F1",)),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from lakerace import field, named
+from lakerace import cli_race, field, named
 from lakerace.engines.lines import line, load_lines
 from lakerace.field import Answered, Difference, FieldError, Report, Shown, check_reports, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from lakerace.ask import Asked
+    from lakerace.race import Race
 
 LINES = (line("delta-4.4"), line("delta-4.0"))
 GOOD = Report(id="A1", title="a title", reported="a loss", links=("https://a.example/1",), where=("a-race",),
@@ -32,6 +36,27 @@ def differing(**fields: str) -> Report:
 
 def test_every_report_is_answered_and_every_id_is_a_report() -> None:
     assert unanswered(field.load_reports(), field.evidence(tuple(load_lines().values()))) == ()
+
+
+REPRODUCED = [report for report in field.load_reports() if report.reproducer]
+
+
+@pytest.mark.parametrize("report", REPRODUCED, ids=lambda report: report.id)
+def test_a_reproducer_is_what_the_command_line_takes(
+    report: Report, told: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own parser reads the line, and every statement is one that it would race; no engine is asked."""
+    if report.command is None:
+        assert compile(report.reproducer, report.id, "exec")
+        return
+    asked: list[Race | Asked] = []
+    monkeypatch.setattr(cli_race, "_one", lambda race, *_: asked.append(race) or 0)
+    monkeypatch.setattr(cli_race, "_many", lambda lines, *_: asked.extend(lines) or 0)
+    monkeypatch.setattr(cli_race, "hand_over", lambda _: None)
+    arguments, given = report.command
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    assert told(*arguments) == (0, "", "")
+    assert [getattr(one, "error", None) for one in asked] == [None]
 
 
 LAST = {"A": 21, "B": 17, "C": 21, "D": 9, "E": 15, "F": 11, "G": 5, "H": 15, "I": 10}
@@ -61,7 +86,9 @@ def test_reports_are_sorted_by_section_and_number() -> None:
     ([changed(links=())], "A1: a report has a link"),
     ([changed(links=("delta#761",))], "A1: a link starts with https://"),
     ([changed(reproducer="lakerace race")], "A1: a reproducer has a paragraph for the maintainers"),
-    ([changed(reproducer="pytest", paragraph="p")], "A1: a reproducer is a `lakerace race` command"),
+    ([changed(reproducer="pytest", paragraph="p")], "A1: a reproducer is a `lakerace race` command, or PySpark"),
+    ([changed(reproducer="lakerace race --held 'a", paragraph="p")], "A1: no shell reads the reproducer: No closing"),
+    ([changed(reproducer="lakerace race --held a", paragraph="p")], "A1: a reproducer says with --expect what it"),
     ([differing(whose="somebody")], "A1: `differs` from 'somebody'; use one of docs, reporter, source guess"),
     ([differing(kind="other")], "A1: `differs` of kind 'other'; use one of by-design, docs-gap,"),
     ([differing(kind="")], "A1: `differs` of kind ''; use one of by-design, docs-gap,"),
