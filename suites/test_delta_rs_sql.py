@@ -93,6 +93,7 @@ CHANGES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("UPDATE {t} SET NOTE = 'n', EVENTDATE = DATE'2026-08-12' WHERE ID = 1", [(1, NEXT, "n"), B, C]),
     ("UPDATE {t} SET note = try_cast(note AS INT), id = id * 10 DIV 4",
      [(2, DAY, None), (5, DAY, None), (7, NEXT, None)]),
+    ("UPDATE {t} AS X SET X.note = x.NOTE || 'n' WHERE x.ID <=> 1 AND x.note <=> 'a'", [(1, DAY, "an"), B, C]),
     ("UPDATE {t} AS x SET x.note = 'n' WHERE x.eventDate > DATE'2026-08-11'", [A, B, (3, NEXT, "n")]),
     ("UPDATE {t} SET note = 'n' WHERE id IN (SELECT id FROM {other})", [A, B, (3, NEXT, "n")]),
     ("UPDATE {t} SET note = (SELECT max(note) FROM {other}) WHERE id = (SELECT min(id) FROM {t})",
@@ -209,6 +210,7 @@ NO_COUNTERPART = {
     "DELETE FROM {t} WHERE (id, note) IN ((1, 'a'))": "no TUPLE in a predicate",
     "DELETE FROM {t} WHERE id > ALL (SELECT id FROM {other})": "no ALL in a predicate",
     "DELETE FROM {t} WHERE id = ANY (SELECT id FROM {other})": "no ANY in a predicate",
+    "DELETE FROM {t} WHERE id = (SELECT max(id) FROM {other} WHERE id > 9)": "no comparison with NULL",
     "INSERT INTO {t} REPLACE USING (id) SELECT * FROM {other}": "no REPLACE USING in INSERT",
     "INSERT INTO {t} DEFAULT VALUES": "no DEFAULT VALUES in INSERT",
     "INSERT INTO {t} SELECT * FROM {other} RETURNING id": "no RETURNING in INSERT",
@@ -311,6 +313,8 @@ def test_what_deltalake_says_is_one_line_and_nothing_goes_to_the_terminal(
 
 def test_a_null_predicate_empties_the_table(table: Table) -> None:
     """Data loss in deltalake 1.6.6 itself: what its optimizer folds to a constant is taken for no predicate."""
+    deltalake.DeltaTable(table.path).delete("id = NULL AND eventDate = '2026-08-11'")
+    assert table.rows() == [C]
     deltalake.DeltaTable(table.path).delete("id = NULL")
     assert table.rows() == []
 

@@ -35,6 +35,7 @@ BEGUN = {
         ("UPDATE {t} SET event_date = DATE'2026-08-12' WHERE id = 1", BY_DATE, 1, 2),
         ("DELETE FROM {t} WHERE id = 1", FLAT, 1, 1),
         ("DELETE FROM {t} WHERE id IN (1, 2)", FLAT, 1, 0),
+        ("DELETE FROM {t} WHERE country NOT LIKE 'X%'", FLAT, 8, 0),
         ("DELETE FROM {t} WHERE id BETWEEN 1 AND 3", VECTORS, 2, 1),
         (f"DELETE FROM {{t}} WHERE event_date = {DAY}", BY_DATE, 4, 0),
         ("TRUNCATE TABLE {t}", BY_DATE, 8, 0),
