@@ -23,6 +23,7 @@ SHOWS = {
     "A9": r'"rows_after": \[\[99, "2026-08-12"',
     "C1": r"B commits nothing",
     "C15": r"A aborts with MetadataChangedException",
+    "C19": r"00000000000000000003\.json(?s:.*)DELTA_VERSIONS_NOT_CONTIGUOUS",
     "G5": r"A aborts with ConcurrentAppendException \(DELTA_CONCURRENT_APPEND\)",
     "I8": r'"root": "org.apache.spark.sql.delta.DeltaIllegalStateException"',
     "I11": r"open .*16 row\(s\): 1, \d;(?s:.*)latest .*16 row\(s\): 1, (?:1[6-9]|2\d|3[01]);",
