@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lakerace import deltalog
 from lakerace.layouts import layout, layout_from_statements
 from lakerace.pairs import pair
 from lakerace.race import Race, Statement, statement
@@ -57,6 +59,7 @@ DROPPABLE = ("deletion-vectors", "column-mapping", "in-commit-timestamps", "type
              "row-tracking")
 SLOW = ("deletion-vectors", "column-mapping")
 """Their DROP FEATURE writes checkpoints for ten seconds."""
+REMOVABLE_LATER = ("row-tracking",)
 LAST = {"type-widening": 5, "v2-checkpoints": 5, "in-commit-timestamps": 2}
 """The last transaction of DROP FEATURE: the property's comes first, and three that commit nothing may lie between.
 (That of deletion vectors begins one that it never commits, which no phase lock can follow.)"""
@@ -121,12 +124,11 @@ def supported(line: Line) -> Iterator[Race]:
                 yield pair(line, f"enforced-{writer}", f"supported-{feature}", FLAT, does, enforced, "C15",
                            settings=((ENFORCE, "true"),))
         name, held = f"supported-{feature}", supporting(feature)
-        for writer in ROWS if line.sub_conditions else ("insert",):
-            yield pair(line, name, writer, FLAT, (held, ROWS[writer]), "commits", "C15")
-        if line.sub_conditions:
-            yield pair(line, name, "set-property", FLAT, (held, PROPERTY), "metadata", "C15")
-            other = "typeWidening"
-            yield pair(line, name, f"supported-{other}", FLAT, (held, supporting(other)), "protocol", "C15")
+        for writer, does in ROWS.items():
+            yield pair(line, name, writer, FLAT, (held, does), "commits", "C15")
+        yield pair(line, name, "set-property", FLAT, (held, PROPERTY), "metadata", "C15")
+        other = "typeWidening"
+        yield pair(line, name, f"supported-{other}", FLAT, (held, supporting(other)), "protocol", "C15")
         yield pair(line, name, name, FLAT, (held, held), "protocol", "C15")
 
 
@@ -171,22 +173,11 @@ def dropped(line: Line) -> Iterator[Race]:
         yield pair(line, writer, "drop-of-an-idle-feature", IDLE, (does, drop), word)
         yield pair(line, "drop-of-an-idle-feature", writer, IDLE, (drop, does), "commits")
     yield pair(line, "drop-of-an-idle-feature", "drop-of-an-idle-feature", IDLE, (drop, drop), "protocol")
-    if line.sub_conditions:
-        yield from dropped_in_any_role(line)
-        return
-    for name in ("in-commit-timestamps", "type-widening", "v2-checkpoints"):
-        made, gone = with_feature(name), f"ALTER TABLE {{t}} DROP FEATURE {FEATURES[name][3]}"
-        for writer, does in ROWS.items():
-            yield pair(line, writer, f"drop-of-{name}", made, (does, gone),
-                       "commits" if writer == "optimize" else "metadata")
-
-
-def dropped_in_any_role(line: Line) -> Iterator[Race]:
-    """Not raced on Delta 4.0."""
-    drop = "ALTER TABLE {t} DROP FEATURE checkConstraints"
     yield pair(line, "drop-of-an-idle-feature", "add-check", IDLE, (drop, CHECK), "revalidation")
     yield pair(line, "add-check", "drop-of-an-idle-feature", IDLE, (CHECK, drop), "protocol")
     for name in DROPPABLE:
+        if name in REMOVABLE_LATER and not line.sub_conditions:
+            continue
         label, made, gone = f"drop-of-{name}", with_feature(name), f"ALTER TABLE {{t}} DROP FEATURE {FEATURES[name][3]}"
         rewrites = name == "column-mapping"
         for writer, does in ROWS.items():
@@ -284,3 +275,18 @@ def test_row_ids_are_unique_after_a_writer_that_outlived_the_whole_backfill(delt
     found = row_ids(delta, table)
     assert len(set(found)) == len(found)
     assert None not in found
+
+
+@pytest.mark.report("C17")
+def test_a_drop_of_row_tracking_ends_when_another_writer_backfills(engine, table_factory):
+    """No SQL gets there: Spark refuses to turn row tracking on while it is dropped. Another engine need not ask."""
+    if not engine.line.sub_conditions:
+        pytest.skip("Delta 4.0 can't drop row tracking")
+    table = table_factory("row-tracking", audited=False)
+    held = engine.hold(table, "A", Statement(name="untrack", does=UNTRACK, at=2))
+    entry = table.path / "_delta_log" / f"{deltalog.version_now(table.path) + 1:020d}.json"
+    entry.write_text(json.dumps({"commitInfo": {"operation": "ROW TRACKING BACKFILL", "operationParameters": {}}}))
+    lost = held.release()
+    assert (lost.word, lost.condition) == (
+        "revalidation", "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL")
+    assert (lost.root, lost.sqlstate) == ("org.apache.spark.sql.delta.DeltaIllegalStateException", "22KD0")

@@ -156,8 +156,7 @@ IN_CORE = (("java", "value", "delete", "widened", False), ("java", "value", "del
 
 def races(line: Line, profile: str) -> tuple[Race, ...]:
     if profile == "full":
-        controls = CONTROLS if line.sub_conditions else ()  # not raced on Delta 4.0
-        return (*CALLS.values(), *FORMS, *controls, *REFRESHED.values())
+        return (*CALLS.values(), *FORMS, *CONTROLS, *REFRESHED.values())
     return (*(CALLS[key] for key in IN_CORE), *FORMS[5:7],
             *(REFRESHED[key] for key in (("condition", "widened"), ("value", "widened"), ("value", "unwidened"))))
 

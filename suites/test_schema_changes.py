@@ -139,9 +139,7 @@ def as_loser(line: Line, name: str) -> Iterator[Race]:
 
 
 def of_clusters(line: Line) -> Iterator[Race]:
-    """CLUSTER BY of a table that is clustered changes a metadata domain and no metadata. Not raced on Delta 4.0."""
-    if not line.sub_conditions:
-        return
+    """CLUSTER BY of a table that is clustered changes a metadata domain and no metadata."""
     for held, does in (*CLUSTERS.items(), *REPLACED.items()):
         for winner, other in CLUSTERS.items():
             yield pair(line, f"re-{held}", f"re-{winner}", CLUSTERED, (does, other), "transaction")
