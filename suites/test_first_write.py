@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakerace import deltalog
-from lakerace.conflicts import classify
-from lakerace.layouts import COLUMNS, NO_TABLE, named
+from lakerace.conflicts import classify, taken
+from lakerace.layouts import COLUMNS, NO_TABLE, layout, named
 from lakerace.pairs import pair
 from lakerace.race import Race, Write, statement
 
@@ -42,7 +42,8 @@ CREATES = {
     "create-or-replace-clone": ("CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}", "commits", "commits"),
 }
 PLACES = {"path": (NO_TABLE, 1), "name": (named(NO_TABLE), 2)}
-HELD = ("append", "create", "ctas", "clone")
+IN_FULL = frozenset(("append", "create", "ctas", "clone"))
+"""One of each kind: every creator is held against them, and they against every creator."""
 CORE = {
     ("path", "append", "append"), ("path", "append", "create"), ("path", "append", "create-if-not-exists"),
     ("path", "append", "ctas"), ("path", "ctas", "append"), ("path", "clone", "clone"),
@@ -74,10 +75,10 @@ def races(line: Line, profile: str) -> Iterator[Race]:
     for place in PLACES:
         for held in CREATES:
             for second in CREATES:
-                if held not in HELD and held != second:
-                    continue
                 if not line.sub_conditions and "like" in f"{held} {second}":
                     continue  # Delta 4.0 takes no path as the table that is to be like
+                if {held, second}.isdisjoint(IN_FULL) and held != second:
+                    continue
                 if profile == "full" or (place, held, second) in CORE:
                     yield first_write(line, place, held, second)
 
@@ -110,19 +111,38 @@ def test_of_ten_threads_whoever_is_told_of_success_is_in_the_history(delta, engi
     for thread in threads:
         thread.join(120)
     landed = [number for number in range(10) if number not in errors]
+    told = [classify(error).message for error in errors.values() if kind_of(error) == "protocol"]
+    assert [text for text in told if EMPTY_DIRECTORY not in text] == []
     assert {number: kind for number, error in errors.items() if (kind := kind_of(error)) not in ALLOWED} == {}
     assert len(engine.history(table)) == len(landed) >= 1
     assert {row[0] // 10 for row in engine.rows(table)[1]} == set(landed)
     assert len(engine.rows(table)[1]) == 10 * len(landed)
 
 
-ALLOWED = ("protocol", "TABLE_OR_VIEW_ALREADY_EXISTS")
+ALLOWED = ("protocol", "taken")
+CHANGED = "The protocol version of the Delta table has been changed by a concurrent update."
+EMPTY_DIRECTORY = ("This happens when multiple writers are writing to an empty directory. Creating the table ahead of "
+                   "time will avoid this conflict.")
+VECTORS = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
 
 
 def kind_of(error: Exception) -> str:
-    """The kind of a conflict, else the condition of the catalog's refusal, which is no conflict."""
+    """The kind of a conflict; the refusal of a name or a place that another has taken is none."""
     conflict = classify(error)
-    return conflict.kind if conflict else str(getattr(error, "getCondition", lambda: error)())
+    return conflict.kind if conflict else "taken" if taken(error) else str(error)
+
+
+@pytest.mark.report("C1")
+@pytest.mark.parametrize(("made", "does", "hint"), [
+    (NO_TABLE, Write(select=ROW), EMPTY_DIRECTORY), (layout("flat"), VECTORS, ""),
+], ids=["no-table", "flat"])
+def test_the_loser_of_two_first_writes_is_told_that_the_directory_was_empty(engine, table_factory, made, does, hint):
+    """By the text alone, since the error has no parameters; nothing is added where a table was there before."""
+    table = table_factory(made)
+    held = engine.hold(table, "A", statement(does))
+    assert engine.run(table, "B", statement(does)).word == "commits"
+    lost = held.release()
+    assert (lost.word, (lost.message or "").strip().partition(CHANGED)[2].strip()) == ("protocol", hint)
 
 
 @pytest.mark.report("C7")

@@ -10,10 +10,15 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +31,50 @@ from lakerace.engines.jvm import spark_conf
 from lakerace.engines.lines import line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Iterator
 
-UPDATE = "UPDATE delta.`{t}` SET note = 'x' WHERE id = 1"
-PAIRS = {
-    "append": (UPDATE, "UPDATE delta.`{t}` SET note = 'y' WHERE id = 2"),
-    "delete-read": (UPDATE, "DELETE FROM delta.`{t}` WHERE id IN (1, 2)"),
-    "metadata": (UPDATE, "ALTER TABLE delta.`{t}` SET TBLPROPERTIES ('team' = 'night shift')"),
-    "protocol": (UPDATE, "ALTER TABLE delta.`{t}` DROP FEATURE checkConstraints"),
-    "write": ("RESTORE TABLE delta.`{t}` TO VERSION AS OF 1", "INSERT INTO delta.`{t}` VALUES (9, 'z')"),
-    "optimize": ("OPTIMIZE delta.`{t}`", "DELETE FROM delta.`{t}` WHERE id IN (1, 2)"),
+Act = Callable[[Any, str], object]
+"""Something done through a session, classic or of Connect, to the table at a path."""
+
+
+def sql(text: str) -> Act:
+    return lambda session, table: session.sql(text.format(t=f"delta.`{table}`"))
+
+
+def saved(row: str, mode: str = "append", **options: str) -> Act:
+    return lambda session, table: (
+        session.sql(f"SELECT {row} AS id, 'z' AS note, 1 AS day").write.format("delta").mode(mode).options(**options)
+        .save(table)
+    )
+
+
+UPDATE, INSERT = sql("UPDATE {t} SET note = 'x' WHERE id = 1"), sql("INSERT INTO {t} VALUES (9, 'z', 1)")
+OF_A_FILE = sql("DELETE FROM {t} WHERE id IN (1, 2)")
+RESTORE, OPTIMIZE = sql("RESTORE TABLE {t} TO VERSION AS OF 1"), sql("OPTIMIZE {t}")
+BY_PARTITION, AS_LOADER = {"mode": "overwrite", "partitionOverwriteMode": "dynamic"}, {"txnAppId": "loader"}
+PAIRS: dict[str, tuple[Act, Act]] = {
+    "append": (UPDATE, sql("UPDATE {t} SET note = 'y' WHERE id = 2")),
+    "delete-read": (UPDATE, OF_A_FILE),
+    "delete-delete": (saved("9L", **BY_PARTITION), sql("DELETE FROM {t} WHERE day = 1")),
+    "metadata": (UPDATE, sql("ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'night shift')")),
+    "protocol": (UPDATE, sql("ALTER TABLE {t} DROP FEATURE checkConstraints")),
+    "transaction": (saved("9L", txnVersion="2", **AS_LOADER), saved("8L", txnVersion="1", **AS_LOADER)),
+    "write": (RESTORE, INSERT),
+    "optimize": (OPTIMIZE, OF_A_FILE),
+    "attempts": (UPDATE, INSERT),
 }
+SETTINGS = {"attempts": {"spark.databricks.delta.maxCommitAttempts": "0"}}
+"""What the session of the held statement has set meanwhile."""
+
+MERGE = sql("MERGE INTO {t} t USING (SELECT gate(1) AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET note = 'x'")
+AT_THE_GATE = {
+    **dict.fromkeys(("append", "delete-read", "metadata", "protocol"), MERGE),
+    "delete-delete": saved("gate(9)", **BY_PARTITION),
+    "transaction": saved("gate(9)", txnVersion="2", **AS_LOADER),
+}
+"""What can be held over Connect: by a function in its source. RESTORE and OPTIMIZE have none, and nobody can set a lock
+in a thread of the server."""
+
 CAPTURED = "delta.exceptions.captured"
 BASE = "DeltaConcurrentModificationException"
 with socket.socket() as _free:
@@ -60,21 +98,26 @@ class Classic:
         self.jvm: Any = self.spark._jvm
         self.hooks = probe(self.jvm)
 
-    def table(self) -> str:
+    @cached_property
+    def _made(self) -> str:
+        """One partition, two files."""
         path = tempfile.mkdtemp(dir=self.folder)
         features = "'delta.feature.checkConstraints' = 'supported', 'delta.enableDeletionVectors' = 'false'"
-        self.spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, note STRING) USING delta TBLPROPERTIES ({features})")
-        for number in (1, 3):
-            self.spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, 'a'), ({number + 1}, 'b')")
+        sql("CREATE TABLE {t} (id BIGINT, note STRING, day INT) USING delta PARTITIONED BY (day) "
+            f"TBLPROPERTIES ({features})")(self.spark, path)
+        for first in (1, 3):
+            sql(f"INSERT INTO {{t}} VALUES ({first}, 'a', 1), ({first + 1}, 'b', 1)")(self.spark, path)
         return path
 
-    def error_of(self, table: str, held: Callable[[], object], winner: str) -> BaseException:
-        """The error of ``held``, which stands before its commit while ``winner`` commits."""
-        error = error_while_held(
-            self.jvm, self.hooks, table, held, lambda: self.spark.sql(winner.format(t=table))
-        )
+    def table(self) -> str:
+        """A table of its own: a copy, which takes no time."""
+        return shutil.copytree(self._made, tempfile.mkdtemp(dir=self.folder), dirs_exist_ok=True)
+
+    def error_of(self, kind: str, table: str, held: Callable[[], object]) -> BaseException:
+        """The error of ``held``, which stands before its commit while the winner of that ``kind`` commits."""
+        error = error_while_held(self.jvm, self.hooks, table, held, lambda: PAIRS[kind][1](self.spark, table))
         if error is None:
-            raise RuntimeError(f"no conflict with {winner}")
+            raise RuntimeError(f"no conflict: {kind}")
         return error
 
 
@@ -104,11 +147,20 @@ def _asked(error: BaseException, getter: str) -> Any:
         return f"raises {type(refusal).__name__}" if getter == "getCondition" else None
 
 
-def classic(session: Classic, step: str, kinds: tuple[str, ...]) -> None:
+@contextmanager
+def with_settings(session: Any, kind: str) -> Iterator[None]:
+    for key, value in SETTINGS.get(kind, {}).items():
+        session.conf.set(key, value)
+    yield
+    for key in SETTINGS.get(kind, {}):
+        session.conf.unset(key)
+
+
+def classic(session: Classic, step: str, kinds: Iterable[str]) -> None:
     for kind in kinds:
         table = session.table()
-        held, winner = PAIRS[kind]
-        error = session.error_of(table, lambda held=held, table=table: session.spark.sql(held.format(t=table)), winner)
+        with with_settings(session.spark, kind):
+            error = session.error_of(kind, table, partial(PAIRS[kind][0], session.spark, table))
         told(step=step, **fields(error, kind))
 
 
@@ -121,8 +173,7 @@ def by_api(session: Classic, step: str) -> None:
         "optimize": lambda found: found.optimize().executeCompaction(),
     }.items():
         table = session.table()
-        found = DeltaTable.forPath(session.spark, table)
-        error = session.error_of(table, lambda act=act, found=found: act(found), PAIRS[kind][1])
+        error = session.error_of(kind, table, partial(act, DeltaTable.forPath(session.spark, table)))
         told(step=step, **fields(error, f"{kind} by method"))
 
 
@@ -136,14 +187,14 @@ def in_a_batch(session: Classic, step: str) -> None:
 
         def win() -> None:
             ask(locks.reached_commit, done, WITHIN, locks.board)
-            session.spark.sql(PAIRS["append"][1].format(t=table))
+            PAIRS["append"][1](session.spark, table)
             locks.open_all()
 
         thread = threading.Thread(target=win)
         locks.attach()
         thread.start()
         try:
-            session.spark.sql(UPDATE.format(t=table))
+            UPDATE(session.spark, table)
         except Exception as error:
             seen.append(error)
             raise
@@ -170,41 +221,28 @@ def over_connect(session: Classic, steps: tuple[str, ...]) -> None:
     for step in steps:
         if step:
             importlib.import_module(step)
-        for kind in ("append", "delete-read", "metadata", "protocol", "transaction"):
-            told(step=f"connect {step}".strip(), **fields(_gated(session, remote, kind), kind))
+        for kind in AT_THE_GATE:
+            told(step=f"connect {step}".strip(), **fields(_held(session, remote, kind), kind))
     remote.stop()
 
 
-def _gated(session: Classic, remote: Any, kind: str) -> BaseException:
-    """The error of a statement over Connect that waits in a function of its source while the winner commits."""
+def _held(session: Classic, remote: Any, kind: str) -> BaseException:
+    """The error of a statement over Connect that stands at a gate, having read its table, while the winner commits."""
     from pyspark.sql.connect.functions import udf
 
     table, gate = session.table(), Gate(Path(tempfile.mkdtemp(dir=session.folder)))
     remote.udf.register("gate", udf(gate.function, "bigint", useArrow=False))
-    errors: list[BaseException] = []
-
-    def work() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(AT_THE_GATE[kind], remote, table)
         try:
-            if kind == "transaction":
-                frame = remote.sql("SELECT gate(9) AS id, 'z' AS note").write.format("delta").mode("append")
-                frame.options(txnAppId="loader", txnVersion="2").save(table)
-            else:
-                remote.sql(f"MERGE INTO delta.`{table}` t USING (SELECT gate(1) AS id) s ON t.id = s.id "
-                           "WHEN MATCHED THEN UPDATE SET note = 'x'")
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    gate.wait()
-    if kind == "transaction":
-        winner = session.spark.sql("SELECT 8L AS id, 'z' AS note").write.format("delta").mode("append")
-        winner.options(txnAppId="loader", txnVersion="1").save(table)
-    else:
-        session.spark.sql(PAIRS[kind][1].format(t=table))
-    gate.open()
-    thread.join(WITHIN)
-    return errors[0]
+            gate.wait()
+            PAIRS[kind][1](session.spark, table)
+        finally:
+            gate.open()
+        error = done.exception(WITHIN)
+    if error is None:
+        raise RuntimeError(f"no conflict over Connect: {kind}")
+    return error
 
 
 def main(name: str, folder: str, *parts: str) -> None:
@@ -217,7 +255,7 @@ def main(name: str, folder: str, *parts: str) -> None:
                 importlib.import_module(step)
                 classic(session, step, ("append", "metadata"))
             importlib.import_module(CAPTURED)
-            classic(session, CAPTURED, tuple(PAIRS))
+            classic(session, CAPTURED, PAIRS)
             by_api(session, CAPTURED)
             in_a_batch(session, CAPTURED)
         if "connect" in parts:
