@@ -6,7 +6,9 @@ import datetime
 
 import pytest
 
-from selfcheck.planning import DAY, only
+from lakerace.rules.statements import one_value
+from lakerace.rules.values import UNKNOWN
+from selfcheck.planning import BY_DATE, DAY, SPARK, only
 
 SOURCE = f"(SELECT 1L AS id, {DAY} AS event_date, 'DE' AS country, 7 AS amount, 'm' AS note)"
 
@@ -165,3 +167,15 @@ def test_a_query_in_front_of_an_insert_is_read():
     found = only(text)
     assert [read.partition for read in found.reads] == [f"event_date = {DAY}"]
     assert [[row["id"] for row in file.rows] for file in found.adds] == [[1]]
+
+
+@pytest.mark.parametrize(("query", "value"), [
+    ("SELECT count(*) FROM {t} WHERE id = 90", 0), ("SELECT count(*) = 0 AS free FROM {t} WHERE id = 90", True),
+    ("SELECT count(1) FROM {t}", 16), ("SELECT count(id) FROM {t} WHERE id > 14", 2),
+    ("SELECT max(id) + 1 FROM {t}", 17), ("SELECT min(amount) FROM {t} WHERE id = 90", None),
+    ("SELECT sum(amount) FROM {t} WHERE id < 3", 30),
+    ("SELECT avg(amount) FROM {t}", UNKNOWN), ("SELECT count(DISTINCT country) FROM {t}", UNKNOWN),
+    ("SELECT max(rand()) FROM {t}", UNKNOWN),
+])
+def test_an_aggregate_makes_one_value_of_all_rows_of_none_too(query, value):
+    assert one_value(query.replace("{t}", "lakerace_t"), BY_DATE, SPARK, {}) == value
