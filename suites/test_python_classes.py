@@ -17,6 +17,7 @@ import pytest
 from packaging.version import Version
 
 from lakerace.engines.lines import Line, line
+from lakerace.home import locked, work_root
 
 VERSIONS = ">=4.0"
 SCRIPT = Path(__file__).parent / "processes" / "seen_classes.py"
@@ -52,17 +53,24 @@ def chosen(pytestconfig: pytest.Config) -> Line:
 
 
 @pytest.fixture(scope="module")
-def seen(chosen: Line, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """What the script tells of each step and conflict; over Connect too where its client is installed."""
-    folder = tmp_path_factory.mktemp("classes")
-    (folder / "tmp").mkdir()
-    parts = ("classic", *(("connect",) if importlib.util.find_spec("grpc") else ()))
-    run = subprocess.run(
-        [sys.executable, str(SCRIPT), chosen.name, str(folder), *parts], check=False, capture_output=True, text=True,
-        timeout=LIMIT_S,
-    )
-    assert run.returncode == 0, run.stderr[-4000:]
-    told = [json.loads(text) for text in run.stdout.splitlines() if text.startswith("{")]
+def seen(chosen: Line) -> Seen:
+    """What the script tells of each step and conflict; over Connect too where its client is installed.
+
+    It runs once, whichever worker asks first.
+    """
+    folder = work_root() / f"classes-{chosen.name}"
+    with locked(folder.with_suffix(".lock"), LIMIT_S, "to see the classes"):
+        if not (folder / "told").exists():
+            (folder / "tmp").mkdir(parents=True, exist_ok=True)
+            parts = ("classic", *(("connect",) if importlib.util.find_spec("grpc") else ()))
+            run = subprocess.run(
+                [sys.executable, str(SCRIPT), chosen.name, str(folder), *parts], check=False, capture_output=True,
+                text=True, timeout=LIMIT_S,
+            )
+            assert run.returncode == 0, run.stderr[-4000:]
+            (folder / "told").write_text(run.stdout, encoding="utf-8")
+    lines = (folder / "told").read_text(encoding="utf-8").splitlines()
+    told = [json.loads(text) for text in lines if text.startswith("{")]
     return {(one["step"], one["kind"]): one for one in told}
 
 
